@@ -147,7 +147,7 @@ type NodeFields struct {
 	Class     string `yaml:"class" effect:"graph"`      // for evaluation; "": none
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 	Deleted   string `yaml:"deleted" effect:"graph"`    // a field or conditions; "": none
-	Edges     string `yaml:"edges" effect:"graph"`      // "": no edges inlined
+	Edges     List   `yaml:"edges" effect:"graph"`      // [KIND=]PATH of edges inlined
 	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all nodes that there are
 	// Attributes are carried beside the text: NAME[:TYPE][=PATH].
 	Attributes List `yaml:"attributes" effect:"graph"`

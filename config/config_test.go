@@ -92,7 +92,7 @@ func TestGoodFiles(t *testing.T) {
 			c.Kafka.SASL = config.SASL{Mechanism: "SCRAM-SHA-512", Username: "giantstream", Password: "topsecret"}
 			c.Ingest.Nodes.ID = "asin"
 			c.Ingest.Nodes.Text = config.List{"title", "brand", "description"}
-			c.Ingest.Nodes.Edges = "related.also_bought[*]"
+			c.Ingest.Nodes.Edges = config.List{"related.also_bought[*]"}
 			c.Ingest.Edges = config.EdgeFields{Format: "json",
 				Src: "asin", Dst: "related.also_bought[*]", Deleted: "deleted", Mode: "replace", Directed: config.List{}}
 			c.Refresh.MinChanges = 50_000

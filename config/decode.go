@@ -148,7 +148,7 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// list decodes a sequence, or a single scalar into a List.
+// list decodes a sequence, or a single scalar into a List: an empty one is none.
 func (d *decoder) list(path string, node ast.Node, v reflect.Value) {
 	entries := []ast.Node{node}
 	if sequence, ok := node.(*ast.SequenceNode); ok {
@@ -156,6 +156,8 @@ func (d *decoder) list(path string, node ast.Node, v reflect.Value) {
 	} else if v.Type() != reflect.TypeFor[List]() {
 		d.fault(path, node, "must be a list, in brackets")
 		return
+	} else if text, ok := scalarText(node); ok && text == "" {
+		entries = nil
 	}
 	out := reflect.MakeSlice(v.Type(), len(entries), len(entries))
 	for i, e := range entries {

@@ -212,16 +212,20 @@ type target struct {
 }
 
 func nodeColumns(m *decode.NodeMapping) columns {
-	return columnsOf(m.EventTime, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class}, decode.Paths(m.Deleted),
+	var ends []string
+	for _, e := range m.Edges {
+		ends = append(ends, e.Path)
+	}
+	return columnsOf(m.EventTime, ends, slices.Concat(m.Text, []string{m.ID, m.Class}, decode.Paths(m.Deleted),
 		pathsOf(m.Attributes, m.Vectors))...)
 }
 
 func edgeColumns(m *decode.EdgeMapping) columns {
-	return columnsOf(m.EventTime, m.Dst, append(decode.Paths(m.Deleted), m.Src)...)
+	return columnsOf(m.EventTime, []string{m.Dst}, append(decode.Paths(m.Deleted), m.Src)...)
 }
 
 func attributeColumns(m *decode.AttributesMapping) columns {
-	return columnsOf(m.EventTime, "", append(pathsOf(m.Attributes, m.Vectors), m.ID)...)
+	return columnsOf(m.EventTime, nil, append(pathsOf(m.Attributes, m.Vectors), m.ID)...)
 }
 
 func orderColumns(m *decode.OrderMapping) columns {
@@ -229,7 +233,8 @@ func orderColumns(m *decode.OrderMapping) columns {
 	if strings.HasPrefix(kind, `"`) {
 		kind = "" // a constant
 	}
-	c := columnsOf(m.EventTime, m.Items, append(decode.Paths(m.Deleted), m.ID, m.Quantity, m.Time, kind, m.Customer)...)
+	c := columnsOf(m.EventTime, []string{m.Items},
+		append(decode.Paths(m.Deleted), m.ID, m.Quantity, m.Time, kind, m.Customer)...)
 	if name, _, nested := decode.FirstField(m.Quantity); name != "" && !nested {
 		c.lists = append(c.lists, name)
 	}
@@ -252,10 +257,10 @@ type columns struct {
 	any bool
 }
 
-// columnsOf returns the columns of a mapping. ends leads to the far ends of edges.
-func columnsOf(eventTime, ends string, others ...string) columns {
+// columnsOf returns the columns of a mapping. ends lead to the far ends of edges.
+func columnsOf(eventTime string, ends []string, others ...string) columns {
 	c := columns{eventTime: eventTime}
-	for _, path := range append(others, ends, eventTime) {
+	for _, path := range slices.Concat(others, ends, []string{eventTime}) {
 		name, list, nested := decode.FirstField(path)
 		if name == "" {
 			continue
@@ -263,7 +268,7 @@ func columnsOf(eventTime, ends string, others ...string) columns {
 		if !slices.Contains(c.mapped, name) {
 			c.mapped = append(c.mapped, name)
 		}
-		if list || path == ends && !nested {
+		if list || slices.Contains(ends, path) && !nested {
 			c.lists = append(c.lists, name)
 		}
 		if nested {

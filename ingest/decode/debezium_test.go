@@ -243,7 +243,7 @@ func FuzzChangeEvents(f *testing.F) {
 	f.Add([]byte(event("d", `{"sku":"P1"}`, "null")))
 	f.Add([]byte(`{"op":"r","after":{"sku":1}}`))
 	f.Add([]byte(`{"payload":{"op":"t"}}`))
-	m := decode.NodeMapping{Debezium: true, ID: "sku", Text: []string{"name"}, Edges: "links[*]"}
+	m := decode.NodeMapping{Debezium: true, ID: "sku", Text: []string{"name"}, Edges: []decode.EdgePath{{Path: "links[*]"}}}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		got, fault := nodes(t, m).Decode(record("k", string(value)), nil)
 		if len(got) == 0 && fault == nil {

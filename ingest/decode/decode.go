@@ -29,13 +29,13 @@ type Record struct {
 // Decoder decodes the records of one input topic. It is not safe for concurrent use; make one per
 // goroutine.
 type Decoder struct {
-	rank   uint8 // of the versions
-	edges  bool  // edges topic, not nodes topic
-	mode   Mode
-	inline bool // node records carry edges
-	wild   bool // no edges at all is fine
-	texts  int
-	strip  bool // markup from texts
+	rank  uint8 // of the versions
+	edges bool  // edges topic, not nodes topic
+	mode  Mode
+	ends  []endPath // of the edges that node records carry
+	wild  bool      // no edges at all is fine
+	texts int
+	strip bool // markup from texts
 	// attributes are those of the records, ascending by name. attributesAlone: records have nothing
 	// else, but vectors.
 	attributes      []Attribute
@@ -75,7 +75,7 @@ type Decoder struct {
 
 // Nodes returns a decoder for the nodes topic of a pipeline with that many shards.
 func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{inline: m.Edges != "", wild: true, texts: len(m.Text), strip: m.StripHTML, timed: m.EventTime != ""}
+	d := &Decoder{wild: true, texts: len(m.Text), strip: m.StripHTML, timed: m.EventTime != ""}
 	if m.Debezium {
 		d.changes = newChangeReader()
 	}
@@ -83,7 +83,6 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 		{name: "nodes.id", path: m.ID, slot: slotID},
 		{name: "nodes.class", path: m.Class, slot: slotClass},
 		{name: "nodes.event_time", path: m.EventTime, slot: slotTime},
-		{name: "nodes.edges", path: m.Edges, slot: slotEnds, many: true},
 	}
 	if err := d.mapAttributes(m.Attributes); err != nil {
 		return nil, fmt.Errorf("mapping of nodes.attributes: %w", err)
@@ -93,6 +92,12 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 	}
 	fields = append(fields, d.attributeFields("nodes.attributes")...)
 	fields = append(fields, d.vectorFields("nodes.vectors")...)
+	if err := d.mapEnds(&m); err != nil {
+		return nil, errors.Join(&FieldError{Field: "nodes.edges", Err: err})
+	}
+	for i, e := range d.ends {
+		fields = append(fields, mappedField{name: "nodes.edges", path: e.path, slot: d.endSlot(i), many: true})
+	}
 	for i, t := range m.Text {
 		fields = append(fields, mappedField{name: "nodes.text", path: t, slot: slotText + slot(i), many: true})
 	}
@@ -142,7 +147,7 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 	if d.conditions, err = parseConditions(deleted); err != nil {
 		faults = append(faults, &FieldError{Field: deletedName, Err: err})
 	}
-	d.firstCondition = slotText + slot(d.texts+len(d.attributes)+len(d.vectors))
+	d.firstCondition = slotText + slot(d.texts+len(d.attributes)+len(d.vectors)+len(d.ends))
 	switch {
 	case d.orders != nil:
 		d.firstCondition += orderSlots
@@ -460,9 +465,8 @@ func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 	if fault = d.stateVectors(&m, false); fault != nil {
 		return dst, fault
 	}
-	if d.inline {
-		m.HasEdges = true
-		if m.Others, fault = d.farEnds(m.ID, d.scan.captured[slotEnds]); fault != nil && fault.Code == TooManyEdges {
+	if len(d.ends) > 0 {
+		if fault = d.listEdges(&m); fault != nil && fault.Code == TooManyEdges {
 			return dst, fault
 		}
 	}

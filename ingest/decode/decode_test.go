@@ -61,7 +61,7 @@ func TestNodes(t *testing.T) {
 	def := kafkatest.Mapping().Nodes
 	shop := decode.NodeMapping{
 		ID: "asin", Text: []string{"title", "meta.brand", "description"}, Class: "categories[0]",
-		EventTime: "updated", Deleted: "gone", Edges: "related.also_bought[*]",
+		EventTime: "updated", Deleted: "gone", Edges: []decode.EdgePath{{Path: "related.also_bought[*]"}},
 	}
 	cases := []struct {
 		name    string
@@ -192,7 +192,7 @@ func TestEdges(t *testing.T) {
 func TestNodeFaults(t *testing.T) {
 	m := kafkatest.Mapping().Nodes
 	m.EventTime = "at"
-	m.Edges = "edges"
+	m.Edges = []decode.EdgePath{{Path: "edges"}}
 	cases := []struct {
 		name, key, value string
 		want             decode.Code
@@ -256,7 +256,7 @@ func TestGoodEdgesOfAPartlyBadRecordAreKept(t *testing.T) {
 		t.Errorf("fault %v, want self_loop that names edges 1 and 2", fault)
 	}
 	m := def.Nodes
-	m.Edges = "edges"
+	m.Edges = []decode.EdgePath{{Path: "edges"}}
 	got, fault = nodes(t, m).Decode(record("", `{"id":"a","text":"t","edges":"a"}`), nil)
 	if len(got) != 1 || got[0].Text != "t" || len(got[0].Others) != 0 || fault == nil || fault.Code != decode.SelfLoop {
 		t.Errorf("got %+v, %v; want the node without its edge", got, fault)
@@ -295,7 +295,7 @@ func TestWrongPartition(t *testing.T) {
 
 func TestMappingsThatCannotBe(t *testing.T) {
 	for _, m := range []decode.NodeMapping{{}, {ID: "ids[*]"}, {ID: "a..b"}, {ID: "id", Text: []string{"t["}},
-		{ID: "id", Edges: "x[y]"}} {
+		{ID: "id", Edges: []decode.EdgePath{{Path: "x[y]"}}}} {
 		if _, err := decode.Nodes(m, kafkatest.Limits(), 1); err == nil || !strings.Contains(err.Error(), "mapping of") {
 			t.Errorf("%+v: %v", m, err)
 		}
@@ -342,7 +342,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte("key"), []byte(s))
 	}
 	m := decode.NodeMapping{ID: "id", Text: []string{"text", "a.b[0].c", "a.b[*]"}, Class: "label",
-		EventTime: "at", Deleted: "deleted", Edges: "edges[*]"}
+		EventTime: "at", Deleted: "deleted", Edges: []decode.EdgePath{{Path: "edges[*]"}, {Kind: "near", Path: "a.b[*]"}}}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		r := decode.Record{Key: key, Value: value, Time: stamp}
 		got, fault := nodes(t, m).Decode(r, nil)

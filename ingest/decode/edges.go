@@ -49,6 +49,72 @@ func kindsOf(m *EdgeMapping) (k edgeKinds, err error) {
 	return k, checkKind(name)
 }
 
+// EdgePath leads to the far ends of edges of one kind, "" for none.
+type EdgePath struct{ Kind, Path string }
+
+// ParseEdgePath reads an EdgePath that is written [KIND=]PATH. A path with an equals sign needs one before it.
+func ParseEdgePath(text string) (e EdgePath, err error) {
+	kind, path, named := strings.Cut(text, "=")
+	if !named {
+		kind, path = "", text
+	}
+	if _, err := ParsePath(path); err != nil {
+		return e, fmt.Errorf("%q: write PATH or KIND=PATH: %w", text, err)
+	}
+	return EdgePath{Kind: kind, Path: path}, checkKind(kind)
+}
+
+// endPath is an EdgePath of node records.
+type endPath struct {
+	path string
+	kind mutation.Kind
+}
+
+func (d *Decoder) mapEnds(m *NodeMapping) error {
+	kinds := edgeKinds{directed: m.Directed}
+	for _, e := range m.Edges {
+		if slices.ContainsFunc(d.ends, func(other endPath) bool { return other.path == e.Path }) {
+			return fmt.Errorf("path %q is given twice", e.Path)
+		}
+		d.ends = append(d.ends, endPath{e.Path, kinds.named(e.Kind)})
+	}
+	return nil
+}
+
+// endSlot is where the far ends of a path are, after the vectors.
+func (d *Decoder) endSlot(i int) slot {
+	return slotText + slot(d.texts+len(d.attributes)+len(d.vectors)+i)
+}
+
+// listEdges lets a node record state the edges that it carries, of all kinds.
+func (d *Decoder) listEdges(m *mutation.Mutation) (first *Fault) {
+	m.HasEdges = true
+	n := 0
+	for i := range d.ends {
+		n += len(d.scan.captured[d.endSlot(i)])
+	}
+	if n > d.limits.EdgesPerRecord {
+		return d.tooManyEdges()
+	}
+	for i, e := range d.ends {
+		others, fault := d.farEnds(m.ID, d.scan.captured[d.endSlot(i)])
+		if first == nil {
+			first = fault
+		}
+		if len(d.ends) == 1 {
+			m.Others, m.Kind = others, e.kind
+			break
+		}
+		m.Others = append(m.Others, others...)
+		m.Kinds = append(m.Kinds, slices.Repeat([]mutation.Kind{e.kind}, len(others))...)
+	}
+	return first
+}
+
+func (d *Decoder) tooManyEdges() *Fault {
+	return faultf(TooManyEdges, "the record has more than %d edges, which is the limit", d.limits.EdgesPerRecord)
+}
+
 func checkKind(name string) error {
 	switch {
 	case len(name) > mutation.MaxKindBytes:
@@ -152,8 +218,7 @@ func (d *Decoder) farEnds(id string, ends []value) ([]string, *Fault) {
 		return nil, nil
 	}
 	if len(ends) > d.limits.EdgesPerRecord {
-		return nil, faultf(TooManyEdges, "the record has more than %d edges, which is the limit",
-			d.limits.EdgesPerRecord)
+		return nil, d.tooManyEdges()
 	}
 	others := make([]string, 0, len(ends))
 	var first *Fault

@@ -1,6 +1,7 @@
 package decode_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,68 @@ func TestKinds(t *testing.T) {
 		change(&m)
 		if _, err := decode.Edges(m, decode.Limits{}, 1); err == nil {
 			t.Errorf("%s is a mapping", name)
+		}
+	}
+}
+
+// A node record has lists of several kinds, which together are all that it states of links.
+func TestKindsByPath(t *testing.T) {
+	m := decode.NodeMapping{ID: "id", Text: []string{"title"}, Directed: []string{"part_of"}, Edges: []decode.EdgePath{
+		{Kind: "bought", Path: "related.bought[*]"}, {Kind: "part_of", Path: "set"}, {Path: "near[*].id"}}}
+	bought, part := mutation.Kind{Name: "bought"}, mutation.Kind{Name: "part_of", Directed: true}
+	for _, c := range []struct {
+		value string
+		ends  []string
+		kinds []mutation.Kind
+		fault decode.Code
+	}{
+		{`{"near":[{"id":"b"}],"related":{"bought":["b","c"]},"set":"s"}`, []string{"b", "c", "s", "b"},
+			[]mutation.Kind{bought, bought, part, {}}, ""},
+		{`{"related":{"bought":["a","c"]},"near":[{"id":"d"}]}`, []string{"c", "d"}, []mutation.Kind{bought, {}},
+			decode.SelfLoop},
+		{`{"related":{"bought":[]}}`, nil, nil, ""},
+		{`{}`, nil, nil, ""},
+	} {
+		got, fault := nodes(t, m).Decode(record("a", c.value), nil)
+		if len(got) != 1 || got[0].Op != mutation.PutNode || !got[0].HasEdges || !slices.Equal(got[0].Others, c.ends) ||
+			!slices.Equal(got[0].Kinds, c.kinds) || (fault == nil) != (c.fault == "") || fault != nil && fault.Code != c.fault {
+			t.Errorf("%s: %+v, %v", c.value, got, fault)
+		}
+	}
+
+	few, err := decode.Nodes(m, decode.Limits{RecordBytes: 1000, TextBytes: 100, EdgesPerRecord: 2}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, fault := few.Decode(record("a", `{"related":{"bought":["b","c"]},"set":"s"}`), nil)
+	if fault == nil || fault.Code != decode.TooManyEdges || len(got) > 0 {
+		t.Errorf("three edges of two that are allowed: %+v, %v", got, fault)
+	}
+
+	m.Edges = m.Edges[:1]
+	got, fault = nodes(t, m).Decode(record("a", `{"related":{"bought":["b"]}}`), nil)
+	if fault != nil || got[0].Kind != bought || got[0].Kinds != nil {
+		t.Errorf("one path: %+v, %v", got, fault)
+	}
+	m.Edges = append(m.Edges, decode.EdgePath{Kind: "again", Path: m.Edges[0].Path})
+	if _, err := decode.Nodes(m, decode.Limits{}, 1); err == nil {
+		t.Error("a path has two kinds")
+	}
+}
+
+func TestParseEdgePath(t *testing.T) {
+	for text, want := range map[string]decode.EdgePath{
+		"near[*]":       {Path: "near[*]"},
+		"bought=r.b[*]": {Kind: "bought", Path: "r.b[*]"},
+		"=a=b":          {Path: "a=b"},
+	} {
+		if got, err := decode.ParseEdgePath(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "bought=", "bought=a[", strings.Repeat("k", 65) + "=near"} {
+		if got, err := decode.ParseEdgePath(text); err == nil {
+			t.Errorf("%q is %+v", text, got)
 		}
 	}
 }

@@ -10,7 +10,7 @@ func Example() {
 	mapping := decode.NodeMapping{
 		ID:    "asin",
 		Text:  []string{"title", "brand"},
-		Edges: "related.also_bought[*]",
+		Edges: []decode.EdgePath{{Kind: "also_bought", Path: "related.also_bought[*]"}},
 	}
 	limits := decode.Limits{RecordBytes: 1 << 20, TextBytes: 256 << 10, EdgesPerRecord: 10_000}
 	nodes, err := decode.Nodes(mapping, limits, 1)

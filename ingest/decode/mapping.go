@@ -34,8 +34,10 @@ type NodeMapping struct {
 	// Deleted says which records delete their node: a boolean's path, or conditions (see
 	// parseConditions); "" is none.
 	Deleted string
-	// Edges are the far ends of the edges that the node record carries; "" maps none.
-	Edges string
+	// Edges lead to the far ends of the edges that the node record carries. Together they are all that it states.
+	Edges []EdgePath
+	// Directed are the kinds whose edges have a direction.
+	Directed []string
 	// Attributes are carried beside the text, and never embedded.
 	Attributes []Attribute
 	// Vectors are what other models have made of the node.

@@ -48,7 +48,7 @@ func (p Path) list(value any) (list []any, err error) {
 
 // Linkless returns a value that states a node without any edges of its own, for a mapping with Edges.
 func (m *NodeMapping) Linkless(id string) ([]byte, error) {
-	row, err := place(placed{m.ID, id}, placed{strings.TrimSuffix(m.Edges, "[*]"), []any{}})
+	row, err := place(placed{m.ID, id}, placed{strings.TrimSuffix(m.Edges[0].Path, "[*]"), []any{}})
 	if m.Debezium && err == nil {
 		row = enclose(row)
 	}

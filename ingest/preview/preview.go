@@ -223,18 +223,21 @@ func (s *Input) rowOf(where string, out []mutation.Mutation) Row {
 		s.addVectors(m.Vectors)
 		row.Deleted = row.Deleted || m.Op == mutation.DeleteNode || m.Op == mutation.DeleteEdge ||
 			m.Op == mutation.ClearEdges
-		row.Links = append(row.Links, m.Others...)
+		for other, kind := range m.Ends() {
+			row.Links = append(row.Links, other)
+			s.kinds[kind.Name]++
+		}
 		if m.Other != "" {
 			row.Links = append(row.Links, m.Other)
+			if m.Op != mutation.DeleteEdge {
+				s.kinds[m.Kind.Name]++
+			}
 		}
 		if m.Weight.Stated() {
 			row.Weight = new(m.Weight.Float())
 		}
 	}
 	s.Links += int64(len(row.Links))
-	if row.Kind != "" && !row.Deleted {
-		s.kinds[row.Kind] += int64(len(row.Links))
-	}
 	return row
 }
 
@@ -320,6 +323,7 @@ func (s *Input) result() Side {
 	for _, f := range s.faults {
 		out.Faults = append(out.Faults, *f)
 	}
+	delete(s.kinds, "")
 	for kind, n := range s.kinds {
 		out.Kinds = append(out.Kinds, KindOfLinks{kind, n})
 	}

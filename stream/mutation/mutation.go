@@ -1,6 +1,9 @@
 package mutation
 
-import "cmp"
+import (
+	"cmp"
+	"iter"
+)
 
 // A Mutation is one decoded change of the graph. Its Version says when it was stated.
 type Mutation struct {
@@ -16,7 +19,9 @@ type Mutation struct {
 	Weight Weight
 	// Kind is that of the links which the mutation names. ClearEdges, and a list that takes the place of
 	// another one, are about the links of all kinds.
-	Kind  Kind
+	Kind Kind
+	// Kinds, if they are not nil, are those of Others, one each.
+	Kinds []Kind
 	Text  string
 	Class string
 	// HasEdges: the node record carries an edge list (Others), which replaces the list that the
@@ -32,6 +37,21 @@ type Mutation struct {
 	// Order is what SetOrder, AddLines and RemoveLines say of the order ID. No node has its id by that.
 	Order   *Order
 	Version Version
+}
+
+// Ends are the far ends that the mutation lists (Others), with the kind of the link to each.
+func (m *Mutation) Ends() iter.Seq2[string, Kind] {
+	return func(yield func(string, Kind) bool) {
+		for i, other := range m.Others {
+			kind := m.Kind
+			if m.Kinds != nil {
+				kind = m.Kinds[i]
+			}
+			if !yield(other, kind) {
+				return
+			}
+		}
+	}
 }
 
 // NoAttributes is the object without attributes.

@@ -153,8 +153,8 @@ func (g *Graph) replace(m mutation.Mutation) {
 	if mark := (assertion{set: true, at: m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
 		g.replaced[m.ID][m.Version.Rank] = mark
 	}
-	for _, dst := range m.Others {
-		g.say(link{m.ID, dst, m.Kind}, assertion{true, true, m.Weight, m.Version})
+	for dst, kind := range m.Ends() {
+		g.say(link{m.ID, dst, kind}, assertion{true, true, m.Weight, m.Version})
 	}
 }
 

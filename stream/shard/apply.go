@@ -166,19 +166,19 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 		return err
 	}
 	if m.HasEdges {
-		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
+		return c.replace(ctx, n, &h, farEnds(m), statedBy(m, true))
 	}
 	return nil
 }
 
 // farEnds are those of the links that a mutation lists.
 func farEnds(m *mutation.Mutation) []string {
-	if m.Kind == (mutation.Kind{}) {
+	if m.Kind == (mutation.Kind{}) && m.Kinds == nil {
 		return m.Others
 	}
-	all := make([]string, len(m.Others))
-	for i, other := range m.Others {
-		all[i] = farEnd(other, m.Kind)
+	all := make([]string, 0, len(m.Others))
+	for other, kind := range m.Ends() {
+		all = append(all, farEnd(other, kind))
 	}
 	return all
 }

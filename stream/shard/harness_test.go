@@ -512,7 +512,10 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 			m.Text, m.Attributes = "text", fmt.Sprintf(`{"brand":"b%d","price":0}`, rng.IntN(3))
 		}
 		if rng.IntN(2) == 0 {
-			m.HasEdges, m.Others = true, ids()
+			m.HasEdges, m.Others, m.Kind = true, ids(), randomKind(rng)
+			for range m.Others {
+				m.Kinds = append(m.Kinds, randomKind(rng))
+			}
 		}
 		if rng.IntN(2) == 0 {
 			m = stateVectors(rng, m)

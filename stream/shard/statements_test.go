@@ -209,10 +209,9 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 				lost = lost || at.Compare(before.Version) < 0
 			}
 		}
-		others := m.Others
 		switch m.Op {
 		case mutation.SetAttributes:
-			others = nil
+			m.Others = nil
 		case mutation.PutNode, mutation.DeleteNode:
 			before, stated := f.nodes[src]
 			if replaced = m.HasEdges; !stated || at.Compare(before.Version) > 0 {
@@ -225,11 +224,11 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replaced = true
 		default:
-			others = []string{m.Other}
+			m.Others = []string{m.Other}
 		}
-		for _, dst := range others {
+		for dst, kind := range m.Ends() {
 			a := statedBy(&m, m.Op != mutation.DeleteEdge)
-			if l := [2]string{src, farEnd(dst, m.Kind)}; dst != src && a.newer(said[l]) {
+			if l := [2]string{src, farEnd(dst, kind)}; dst != src && a.newer(said[l]) {
 				said[l] = a
 			}
 		}

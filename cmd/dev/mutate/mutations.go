@@ -110,6 +110,13 @@ var mutations = []mutation{
 }`,
 		`	return other
 }`},
+	{"stream/shard/apply.go", "links that a node record lists have no kind",
+		`		return c.replace(ctx, n, &h, farEnds(m), statedBy(m, true))
+	}
+	return nil`,
+		`		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
+	}
+	return nil`},
 	{"stream/shard/apply.go", "a directed link is mirrored",
 		`	if c.mirror == nil || c.covered || kind.Directed {`,
 		`	if c.mirror == nil || c.covered {`},

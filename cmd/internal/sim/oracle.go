@@ -83,11 +83,11 @@ func graphOf(all []mutation.Mutation) *graph {
 		map[string]mutation.Mutation{}, map[string]mutation.Mutation{}}
 	said := map[familyLink]statement{}
 	replaced := map[family]mutation.Version{}
-	say := func(m *mutation.Mutation, dst string, live bool) {
+	say := func(m *mutation.Mutation, dst string, kind mutation.Kind, live bool) {
 		if dst == "" || dst == m.ID {
 			return
 		}
-		l, s := familyLink{link{m.ID, dst, m.Kind}, m.Version.Rank}, linkStated(m, live)
+		l, s := familyLink{link{m.ID, dst, kind}, m.Version.Rank}, linkStated(m, live)
 		if old, ok := said[l]; !ok || s.newer(old) {
 			said[l] = s
 		}
@@ -97,8 +97,8 @@ func graphOf(all []mutation.Mutation) *graph {
 		if old, ok := replaced[f]; !ok || m.Version.Compare(old) > 0 {
 			replaced[f] = m.Version
 		}
-		for _, dst := range m.Others {
-			say(m, dst, true)
+		for dst, kind := range m.Ends() {
+			say(m, dst, kind, true)
 		}
 	}
 	for i := range all {
@@ -119,7 +119,7 @@ func graphOf(all []mutation.Mutation) *graph {
 				keepNewer(g.priced, m)
 			}
 		case mutation.PutEdge, mutation.DeleteEdge:
-			say(m, m.Other, m.Op == mutation.PutEdge)
+			say(m, m.Other, m.Kind, m.Op == mutation.PutEdge)
 		case mutation.SetEdges, mutation.ClearEdges:
 			replace(m)
 		case mutation.MirrorPut, mutation.MirrorDelete:

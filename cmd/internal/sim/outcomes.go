@@ -154,8 +154,8 @@ func linksIn(r record) (named map[link]statement, replaces bool) {
 		switch m.Op {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replaces = true
-			for _, dst := range m.Others {
-				named[link{src, dst, m.Kind}] = linkStated(m, true)
+			for dst, kind := range m.Ends() {
+				named[link{src, dst, kind}] = linkStated(m, true)
 			}
 		default:
 			l, said := link{src, m.Other, m.Kind}, linkStated(m, m.Op == mutation.PutEdge)

@@ -189,6 +189,11 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 		}
 		if oneIn(r, 3) {
 			m.HasEdges, m.Others = true, list()
+			if oneIn(r, 2) {
+				for range m.Others {
+					m.Kinds = append(m.Kinds, randomKind(r))
+				}
+			}
 		}
 		if oneIn(r, 2) {
 			m = withVectors(r, m)

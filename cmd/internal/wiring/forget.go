@@ -175,7 +175,7 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 	r := deletions{at: []kafka.Header{{Key: ingest.EventTimeHeader,
 		Value: []byte(now.UTC().Format(time.RFC3339Nano))}}}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		if mapping.Nodes.Edges != "" { // what its own records say of links stays in force beyond its deletion
+		if len(mapping.Nodes.Edges) > 0 { // what its own records say of links stays in force beyond its deletion
 			value, err := mapping.Nodes.Linkless(id)
 			r.add(topics.Nodes, id, value, err)
 		}

@@ -19,7 +19,7 @@ func TestDeletions(t *testing.T) {
 	for name, change := range map[string]func(*config.Ingest){
 		"the default": func(*config.Ingest) {},
 		"nested, links replace": func(in *config.Ingest) {
-			in.Nodes.ID, in.Nodes.Edges = "item.sku", "item.related.bought[*]"
+			in.Nodes.ID, in.Nodes.Edges = "item.sku", config.List{"item.related.bought[*]"}
 			in.Edges.Src, in.Edges.Dst, in.Edges.Mode = "from", "links[*].target", "replace"
 		},
 		"deletions by condition": func(in *config.Ingest) {
@@ -27,13 +27,16 @@ func TestDeletions(t *testing.T) {
 		},
 		"deletions of nodes by null alone": func(in *config.Ingest) { in.Nodes.Deleted = "" },
 		"change events": func(in *config.Ingest) {
-			in.Nodes.Format, in.Edges.Format, in.Nodes.Edges = config.Debezium, config.Debezium, "near"
+			in.Nodes.Format, in.Edges.Format, in.Nodes.Edges = config.Debezium, config.Debezium, config.List{"near"}
 		},
 		"change events, by condition": func(in *config.Ingest) {
 			in.Nodes.Format, in.Edges.Format, in.Edges.Mode = config.Debezium, config.Debezium, "replace"
 			in.Nodes.Deleted, in.Edges.Deleted = "state != live", "state in [gone]"
 		},
-		"links of objects": func(in *config.Ingest) { in.Nodes.Edges = "near[*].sku" },
+		"links of several kinds": func(in *config.Ingest) {
+			in.Nodes.Edges = config.List{"bought=related.bought[*]", "near[*].sku"}
+		},
+		"links of objects": func(in *config.Ingest) { in.Nodes.Edges = config.List{"near[*].sku"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()
@@ -66,7 +69,7 @@ func TestDeletions(t *testing.T) {
 					t.Errorf("event time %s, want that of %v", at, ahead)
 				}
 			}
-			if cfg.Ingest.Nodes.Edges != "" {
+			if len(cfg.Ingest.Nodes.Edges) > 0 {
 				if first := ops[0]; first.Op != mutation.PutNode || !first.HasEdges || len(first.Others) > 0 {
 					t.Errorf("the links that it states: %+v", first)
 				}

@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -94,14 +95,24 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 			Attributes: ofTopics, Orders: ordersOf(cfg),
 			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
 				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
-				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted,
-				Attributes: ofNodes, Vectors: vectorsOfNodes(cfg)},
+				EventTime: in.Nodes.EventTime, Edges: edgesOfNodes(cfg), Deleted: in.Nodes.Deleted,
+				Directed: in.Edges.Directed, Attributes: ofNodes, Vectors: vectorsOfNodes(cfg)},
 			Edges: decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
 				Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
 				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted,
 				Weight: in.Edges.Weight, Kind: in.Edges.Kind, Directed: in.Edges.Directed},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
+}
+
+// edgesOfNodes returns where node records carry edges, without what mappingFaults finds.
+func edgesOfNodes(cfg *config.Config) (all []decode.EdgePath) {
+	for _, text := range cfg.Ingest.Nodes.Edges {
+		if e, err := decode.ParseEdgePath(text); err == nil {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // ordersOf returns the mapping of orders by topic, nil for none.
@@ -125,7 +136,7 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 	for name, differ := range map[string]bool{
 		"nodes.class":      mapping.Nodes.Class != standard.Nodes.Class,
 		"nodes.event_time": mapping.Nodes.EventTime != standard.Nodes.EventTime,
-		"nodes.edges":      mapping.Nodes.Edges != standard.Nodes.Edges,
+		"nodes.edges":      len(mapping.Nodes.Edges) > 0,
 		"edges.event_time": mapping.Edges.EventTime != standard.Edges.EventTime,
 		"edges.kind":       mapping.Edges.Kind != standard.Edges.Kind,
 		"edges.weight":     mapping.Edges.Weight != standard.Edges.Weight,
@@ -172,7 +183,7 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 	mapping, limits := MappingOf(cfg)
 	_, nodes := decode.Nodes(mapping.Nodes, limits, 1)
 	_, edges := decode.Edges(mapping.Edges, limits, 1)
-	faults = append(attributeFaults(cfg), vectorFaults(cfg)...)
+	faults = listFaults(cfg)
 	for _, err := range append([]error{nodes, edges}, orderErrors(mapping, limits)...) {
 		all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what errors.Join returns
 		if !ok {
@@ -182,6 +193,17 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 			if f, ok := errors.AsType[*decode.FieldError](one); ok {
 				faults = append(faults, config.Fault{Path: "ingest." + f.Field, Message: f.Err.Error()})
 			}
+		}
+	}
+	return faults
+}
+
+// listFaults returns what is wrong with the entries of lists, each by its place.
+func listFaults(cfg *config.Config) []config.Fault {
+	faults := append(attributeFaults(cfg), vectorFaults(cfg)...)
+	for i, text := range cfg.Ingest.Nodes.Edges {
+		if _, err := decode.ParseEdgePath(text); err != nil {
+			faults = append(faults, config.Fault{Path: fmt.Sprintf("ingest.nodes.edges[%d]", i), Message: err.Error()})
 		}
 	}
 	return faults
@@ -207,7 +229,7 @@ func Check(cfg *config.Config) error {
 		environment = &config.Error{Faults: faults}
 	}
 	var attributes error
-	if faults := append(attributeFaults(cfg), vectorFaults(cfg)...); len(faults) > 0 {
+	if faults := listFaults(cfg); len(faults) > 0 {
 		attributes = &config.Error{Faults: faults}
 	}
 	return errors.Join(environment, nodes, edges, attributes,
