@@ -241,7 +241,7 @@ func measure(dir string, dim int) error {
 	hits := 0
 	for q := range queries {
 		start := time.Now()
-		found := x.Search(asked[q*dim:(q+1)*dim], k, "")
+		found := x.Search(asked[q*dim:(q+1)*dim], k, nil)
 		took[q] = time.Since(start).Seconds()
 		for _, m := range found {
 			if id, err := strconv.Atoi(m.ID); err == nil && slices.Contains(truth[q*k:(q+1)*k], int32(id)) {
