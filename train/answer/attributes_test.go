@@ -210,3 +210,49 @@ func TestWhereOverHTTP(t *testing.T) {
 		t.Errorf("damaged attributes: %v", err)
 	}
 }
+
+// What is answered while attributes and nodes change matches as it is shown.
+func TestAnswersBesideChanges(t *testing.T) {
+	w, log := pricedShop(t)
+	cheap := where(t, "price<100")
+	done := make(chan error, 2)
+	for range cap(done) {
+		go func() {
+			for range 300 {
+				a, err := w.ByText("topic1word1 topic2word2", Wanted{K: 20, Where: cheap,
+					Show: []string{"price"}})
+				for _, n := range a.Neighbours {
+					if price, ok := n.Attributes["price"].(float64); !ok || price >= 100 {
+						err = fmt.Errorf("%s has the price %v", n.ID, n.Attributes["price"])
+					}
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for i := range 60 {
+		var changes []Row
+		for n := range 240 {
+			id, price := fmt.Sprintf("node-%04d", n), fmt.Sprintf(`{"price":%d}`, (n*i)%200)
+			switch {
+			case n%12 == 0 && i%2 == 0:
+				changes = append(changes, Row{Row: rows.Row{NodeID: id, Deleted: true}})
+			case n%12 == 0:
+				changes = append(changes, node(id, w.shop.Source[239-n].Text, price))
+			default:
+				changes = append(changes, alone(id, price))
+			}
+		}
+		*log = append(*log, changes)
+		w.update(t)
+	}
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

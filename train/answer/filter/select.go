@@ -18,7 +18,7 @@ type Set []uint64
 func (s Set) Has(n int32) bool { return int(n/64) < len(s) && s[n/64]>>(n%64)&1 != 0 }
 
 // Select returns which of the first n nodes match a filter: an Error for an attribute that does not exist, or is
-// compared as its type is not. It reads the columns of the filter once, about a millisecond per million nodes and
+// compared as its type is not. It reads the columns of the filter once, a few milliseconds per million nodes and
 // comparison.
 func (t *Table) Select(e *Expr, n int) (Set, error) {
 	switch e.Op {
