@@ -11,14 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
+	"giantstream/train/answer/filter"
 	"giantstream/train/generation"
 	"giantstream/train/nearest"
 )
@@ -41,13 +42,22 @@ type Log interface {
 	// Stretches yields what a shard has committed after manifest `after`, oldest first; nothing if there is nothing
 	// newer. It ends at the manifest that was the newest at the call, or a later one.
 	Stretches(ctx context.Context, shard int, after int64) iter.Seq2[Stretch, error]
+	// Attributes is Stretches from the beginning, without texts.
+	Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error]
 }
 
 // Stretch is a piece of the commit log that ends with manifest To. Each node has at most one row in it. Of a row,
-// id, text and whether the node was deleted are read; its strings may be the reader's.
+// id, text, attributes and whether the node was deleted are read; its strings may be the reader's.
 type Stretch struct {
 	To   int64
-	Rows iter.Seq2[rows.Row, error]
+	Rows iter.Seq2[Row, error]
+}
+
+// Row is a row of a Stretch.
+type Row struct {
+	rows.Row
+	// AttributesAlone: the row has the attributes of the node and nothing else.
+	AttributesAlone bool
 }
 
 // Options of a Catalog.
@@ -60,6 +70,8 @@ type Options struct {
 	Generation func() *generation.Generation
 	// Complements are read, which GoesWith answers from.
 	Complements bool
+	// Attributes that questions may ask for.
+	Attributes []filter.Attribute
 	// Exact searches all embeddings for each question: for processes that answer few.
 	Exact bool
 }
@@ -73,10 +85,13 @@ type Catalog struct {
 // state is the embeddings of one generation, brought up to the newest manifests.
 type state struct {
 	generation *generation.Generation
-	index      *nearest.Index
-	noText     atomic.Pointer[map[string]struct{}] // replaced, never changed
-	seq        []int64                             // by shard: the newest manifest that is in the index
-	drift      drift                               // of what came after the generation's cut
+	seq        []int64 // by shard: the newest manifest that is in the index
+	drift      drift   // of what came after the generation's cut
+
+	mu    sync.RWMutex   // of what follows: questions read it, and Update alone writes it
+	index *nearest.Index // knows all nodes; those without text have no vector
+	// attributes are those of the nodes by their handles in the index.
+	attributes *filter.Table
 	// complements are those of the orders at the cut, nil for none.
 	complements *complements
 }
@@ -109,8 +124,8 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 
 // load indexes a generation's own embeddings.
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
-	s := &state{generation: g, index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards)}
-	s.noText.Store(&map[string]struct{}{})
+	s := &state{generation: g, index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
+		attributes: filter.NewTable(c.opts.Attributes)}
 	if c.opts.Complements {
 		var err error
 		if s.complements, err = readComplements(ctx, c.opts.Store, g.Doc); err != nil {
@@ -150,8 +165,37 @@ func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, e
 	s.index.Calibrate()
 	for shard := range s.seq {
 		s.seq[shard] = g.Doc.Cut[shard]
+		if err := c.loadAttributes(ctx, s, shard); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
+}
+
+// loadAttributes reads the attributes of the nodes of a shard, some of which may be newer than the cut: what comes
+// after it is followed before the first question.
+func (c *Catalog) loadAttributes(ctx context.Context, s *state, shard int) error {
+	if s.attributes.Empty() {
+		return nil
+	}
+	w := s.writer()
+	for stretch, err := range c.opts.Log.Attributes(ctx, shard) {
+		if err != nil {
+			return err
+		}
+		for r, err := range stretch.Rows {
+			if err == nil {
+				err = w.addAttributes(r.NodeID, r.Attributes)
+			}
+			if err == nil {
+				err = w.flushFull()
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return w.flush()
 }
 
 // dim is how many numbers the embeddings of a generation have as they are stored.
@@ -185,7 +229,7 @@ func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error
 			w := s.writer()
 			for r, err := range stretch.Rows {
 				if err == nil {
-					err = w.addText(r.NodeID, r.Text, r.Deleted)
+					err = w.addRow(&r)
 				}
 				if err != nil {
 					return changed, err
@@ -203,43 +247,81 @@ func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error
 // writer brings records into the index, a batch at a time.
 type writer struct {
 	*state
-	noText map[string]struct{} // a copy, or nil as long as there is nothing to change
 
 	ids     []string
 	vectors []float32
 
 	textIDs []string // of texts to encode
 	texts   []string
+
+	attributeIDs []string
+	rows         []filter.Row
 }
 
 func (s *state) writer() *writer { return &writer{state: s} }
 
 // add adds an embedding. Its strings and vectors are of the reader, and kept as copies.
 func (w *writer) add(r embedding.Record) error {
-	id := strings.Clone(r.NodeID)
-	w.setNoText(id, !r.Deleted && len(r.Vector) == 0)
-	if r.Deleted || len(r.Vector) == 0 {
-		w.index.Remove(id)
+	if r.Deleted {
+		w.remove(r.NodeID)
 		return nil
 	}
-	w.ids, w.vectors = append(w.ids, id), append(w.vectors, r.Vector...)
-	if len(w.ids) < batch {
+	w.take(strings.Clone(r.NodeID), r.Vector)
+	return w.flushFull()
+}
+
+// take takes a vector, empty for a node without text.
+func (w *writer) take(id string, vector []float32) {
+	w.ids, w.vectors = append(w.ids, id), append(w.vectors, vector...)
+	if len(vector) == 0 {
+		w.vectors = append(w.vectors, make([]float32, w.index.Dim())...)
+	}
+}
+
+// flushFull flushes what has become a batch.
+func (w *writer) flushFull() error {
+	if max(len(w.ids), len(w.texts), len(w.rows)) < batch {
 		return nil
 	}
 	return w.flush()
 }
 
-// addText adds a node by its text.
-func (w *writer) addText(id, text string, deleted bool) error {
-	if deleted {
-		w.drift.compare(w.vector(id), nil)
-		return w.add(embedding.Record{NodeID: id, Deleted: true})
+func (w *writer) remove(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h, known := w.index.Handle(id); known {
+		w.attributes.Clear(h)
+		w.index.Remove(id)
 	}
-	w.textIDs, w.texts = append(w.textIDs, strings.Clone(id)), append(w.texts, strings.Clone(text))
-	if len(w.texts) < batch {
+}
+
+// addRow adds a node by its text, or what has changed of it.
+func (w *writer) addRow(r *Row) error {
+	if r.Deleted {
+		w.drift.compare(w.vector(r.NodeID), nil)
+		w.remove(r.NodeID)
 		return nil
 	}
-	return w.flush()
+	if !r.AttributesAlone {
+		w.textIDs, w.texts = append(w.textIDs, strings.Clone(r.NodeID)), append(w.texts, strings.Clone(r.Text))
+	}
+	if err := w.addAttributes(r.NodeID, r.Attributes); err != nil {
+		return err
+	}
+	return w.flushFull()
+}
+
+// addAttributes replaces the attributes of a node. Those of a node that the index does not know are dropped.
+func (w *writer) addAttributes(id, attributes string) error {
+	if w.attributes.Empty() {
+		return nil
+	}
+	row, err := w.attributes.Decode(attributes)
+	if err != nil {
+		return fmt.Errorf("attributes of node %q: %w", id, err)
+	}
+	w.attributeIDs, w.rows = append(w.attributeIDs, strings.Clone(id)), append(w.rows, row)
+	return nil
 }
 
 // vector returns a node's embedding as the index has it, nil for none.
@@ -257,42 +339,26 @@ func (w *writer) flush() error {
 		if err != nil {
 			return err
 		}
-		ids := w.textIDs
-		w.textIDs, w.texts = nil, nil
 		for i, r := range records {
-			r.NodeID = ids[i]
-			w.drift.compare(w.vector(r.NodeID), r.Vector)
-			if err := w.add(r); err != nil {
-				return err
-			}
+			w.drift.compare(w.vector(w.textIDs[i]), r.Vector)
+			w.take(w.textIDs[i], r.Vector)
+		}
+		w.textIDs, w.texts = nil, nil
+	}
+	change, err := w.index.Prepare(w.ids, w.vectors)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.index.Apply(change)
+	for i, id := range w.attributeIDs {
+		if h, known := w.index.Handle(id); known {
+			w.attributes.Set(h, w.rows[i])
 		}
 	}
-	if changed := w.noText; changed != nil {
-		w.state.noText.Store(&changed)
-		w.noText = nil
-	}
-	err := w.index.Set(w.ids, w.vectors)
-	w.ids, w.vectors = w.ids[:0], w.vectors[:0]
-	return err
-}
-
-// setNoText notes whether a node is one without text.
-func (w *writer) setNoText(id string, is bool) {
-	known := w.noText
-	if known == nil {
-		known = *w.state.noText.Load()
-	}
-	if _, was := known[id]; was == is {
-		return
-	}
-	if w.noText == nil {
-		w.noText = maps.Clone(known)
-	}
-	if is {
-		w.noText[id] = struct{}{}
-	} else {
-		delete(w.noText, id)
-	}
+	w.ids, w.vectors, w.attributeIDs, w.rows = nil, w.vectors[:0], nil, nil
+	return nil
 }
 
 // Size says what a catalog has.
@@ -309,22 +375,42 @@ func (c *Catalog) Size() (Size, error) {
 	if s == nil {
 		return Size{}, ErrEmpty
 	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	all, probed := s.index.Cells()
 	return Size{s.generation.Doc.Generation, s.index.Len(), all, probed}, nil
+}
+
+// Wanted says which answers to a question are wanted.
+type Wanted struct {
+	K int
+	// Where the answers match, nil for any. If K match, K are answered.
+	Where *filter.Expr
+	// Show names attributes that come with the answers.
+	Show []string
 }
 
 // Nearest is the nearest nodes, the nearest first, by a generation's embeddings.
 type Nearest struct {
 	Generation int64
-	Neighbours []nearest.Neighbour
+	Neighbours []Neighbour
 }
 
-// ByID returns the k nodes nearest to a node.
-func (c *Catalog) ByID(id string, k int) (Nearest, error) {
+// Neighbour is a node near another, or near a text.
+type Neighbour struct {
+	ID         string
+	Cosine     float32
+	Attributes map[string]any // those that were to be shown, nil for none
+}
+
+// ByID returns the nodes nearest to a node. Errors are those of this package, and filter.Error.
+func (c *Catalog) ByID(id string, w Wanted) (Nearest, error) {
 	s := c.now.Load()
 	if s == nil {
 		return Nearest{}, ErrEmpty
 	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	v := make([]float32, s.index.Dim())
 	if !s.index.Vector(id, v) {
 		if s.hasNoText(id) {
@@ -332,21 +418,21 @@ func (c *Catalog) ByID(id string, k int) (Nearest, error) {
 		}
 		return Nearest{}, unknown(id)
 	}
-	return s.nearest(v, k, id), nil
+	return s.nearest(v, w, id)
 }
 
-// hasNoText says whether a node exists and has no embedding.
+// hasNoText says whether a node exists that has no embedding.
 func (s *state) hasNoText(id string) bool {
-	_, ok := (*s.noText.Load())[id]
-	return ok
+	_, known := s.index.Handle(id)
+	return known && !s.index.Vector(id, make([]float32, s.index.Dim()))
 }
 
 func unknown(id string) error {
 	return fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
 }
 
-// ByText returns the k nodes nearest to a text, as if it were a new node's.
-func (c *Catalog) ByText(text string, k int) (Nearest, error) {
+// ByText returns the nodes nearest to a text, as if it were a new node's. Errors are as those of ByID.
+func (c *Catalog) ByText(text string, w Wanted) (Nearest, error) {
 	s := c.now.Load()
 	if s == nil {
 		return Nearest{}, ErrEmpty
@@ -358,11 +444,41 @@ func (c *Catalog) ByText(text string, k int) (Nearest, error) {
 	if len(records[0].Vector) == 0 {
 		return Nearest{}, ErrNoText
 	}
-	return s.nearest(records[0].Vector, k, ""), nil
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.nearest(records[0].Vector, w)
 }
 
-func (s *state) nearest(v []float32, k int, except string) Nearest {
-	return Nearest{s.generation.Doc.Generation, s.index.Search(v, k, except)}
+// nearest answers with nodes other than some.
+func (s *state) nearest(v []float32, w Wanted, except ...string) (Nearest, error) {
+	in, err := s.among(w)
+	if err != nil {
+		return Nearest{}, err
+	}
+	out := Nearest{Generation: s.generation.Doc.Generation}
+	for _, n := range s.index.Search(v, w.K+len(except), in) {
+		if len(out.Neighbours) < w.K && !slices.Contains(except, n.ID) {
+			out.Neighbours = append(out.Neighbours, Neighbour{n.ID, n.Cosine, s.show(n.ID, w)})
+		}
+	}
+	return out, nil
+}
+
+// among returns the handles of the nodes that may be an answer, nil for all.
+func (s *state) among(w Wanted) (filter.Set, error) {
+	if err := s.attributes.Check(w.Show); err != nil || w.Where == nil {
+		return nil, err
+	}
+	return s.attributes.Select(w.Where, s.index.Handles())
+}
+
+// show returns the attributes of a node that are wanted.
+func (s *state) show(id string, w Wanted) map[string]any {
+	h, known := s.index.Handle(id)
+	if !known || len(w.Show) == 0 {
+		return nil
+	}
+	return s.attributes.Values(h, w.Show)
 }
 
 // Embed returns the embeddings of texts, and the generation that made them. A text that has nothing that the encoder

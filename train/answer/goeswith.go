@@ -87,13 +87,14 @@ type Complement struct {
 	// Support is how many orders have the node and one of the basket, counted for each of the basket.
 	Support int64
 	// Partner is the node of the basket that says it most, "" where texts alone say it.
-	Partner string
-	best    float32
+	Partner    string
+	Attributes map[string]any // as of a Neighbour
+	best       float32
 }
 
-// GoesWith returns the k nodes that go best with a basket of nodes, each of which counts once. Errors are those of
+// GoesWith returns the nodes that go best with a basket of nodes, each of which counts once. Errors are those of
 // ByID, and generation.ErrNoOrders.
-func (c *Catalog) GoesWith(basket []string, k int) (Basket, error) {
+func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	s := c.now.Load()
 	if s == nil {
 		return Basket{}, ErrEmpty
@@ -103,7 +104,13 @@ func (c *Catalog) GoesWith(basket []string, k int) (Basket, error) {
 		return Basket{}, fmt.Errorf("generation %d: %w", number, generation.ErrNoOrders)
 	}
 	basket = slices.Compact(slices.Sorted(slices.Values(basket)))
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	mean, err := s.mean(basket)
+	if err != nil {
+		return Basket{}, err
+	}
+	in, err := s.among(w)
 	if err != nil {
 		return Basket{}, err
 	}
@@ -112,7 +119,7 @@ func (c *Catalog) GoesWith(basket []string, k int) (Basket, error) {
 		return Basket{}, fmt.Errorf("none of the %d nodes is in an order with another, and they have %w", len(basket),
 			ErrNoText)
 	}
-	for _, n := range s.index.Search(mean, k+len(basket), "") {
+	for _, n := range s.index.Search(mean, w.K+len(basket), in) {
 		if found[n.ID] == nil {
 			found[n.ID] = &Complement{ID: n.ID}
 		}
@@ -123,20 +130,23 @@ func (c *Catalog) GoesWith(basket []string, k int) (Basket, error) {
 	all := make([]Complement, 0, len(found))
 	v := make([]float32, s.index.Dim())
 	for id, one := range found {
-		switch {
-		case s.index.Vector(id, v):
-			if mean != nil {
-				one.Score += textShare * numeric.Cosine(v, mean)
-			}
-		case !s.hasNoText(id):
-			continue // deleted since the cut
+		h, known := s.index.Handle(id)
+		if !known || in != nil && !in.Has(h) {
+			continue // deleted since the cut, or not wanted
+		}
+		if s.index.Vector(id, v) && mean != nil {
+			one.Score += textShare * numeric.Cosine(v, mean)
 		}
 		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(a, b Complement) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID))
 	})
-	return Basket{number, all[:min(k, len(all))]}, nil
+	all = all[:min(w.K, len(all))]
+	for i := range all {
+		all[i].Attributes = s.show(all[i].ID, w)
+	}
+	return Basket{number, all}, nil
 }
 
 // of adds up the rows of a basket.

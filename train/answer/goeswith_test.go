@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -70,14 +71,18 @@ func (l tail) Stretches(_ context.Context, _ int, after int64) iter.Seq2[Stretch
 		if len(l) == 0 || after > 1 {
 			return
 		}
-		yield(Stretch{To: 2, Rows: func(yield func(rows.Row, error) bool) {
+		yield(Stretch{To: 2, Rows: func(yield func(Row, error) bool) {
 			for _, r := range l {
-				if !yield(r, nil) {
+				if !yield(Row{Row: r}, nil) {
 					return
 				}
 			}
 		}}, nil)
 	}
+}
+
+func (l tail) Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error] {
+	return l.Stretches(ctx, shard, 0)
 }
 
 type world struct {
@@ -158,7 +163,7 @@ func TestGoesWithAddsUpWhatTheBasketSays(t *testing.T) {
 	for _, basket := range [][]string{{"node-0001"}, {"node-0001", "node-0009", "node-0017"}, {"node-0201"},
 		{"node-0200"}, {"node-0001", "node-0201", "node-0202"}} {
 		const k = 25
-		got, err := w.GoesWith(basket, k)
+		got, err := w.GoesWith(basket, Wanted{K: k})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,12 +185,12 @@ func TestGoesWithAddsUpWhatTheBasketSays(t *testing.T) {
 				t.Fatalf("%v: answer %d is %+v, and not %+v", basket, i, c, want[i])
 			}
 		}
-		twice, err := w.GoesWith(append(slices.Clone(basket), basket...), k)
-		if err != nil || !slices.Equal(twice.Items, got.Items) {
+		twice, err := w.GoesWith(append(slices.Clone(basket), basket...), Wanted{K: k})
+		if err != nil || !reflect.DeepEqual(twice.Items, got.Items) {
 			t.Errorf("%v twice: %v, %v", basket, twice, err)
 		}
 	}
-	if got, err := w.GoesWith([]string{"node-0201"}, 3); err != nil || got.Items[0].Partner != "" ||
+	if got, err := w.GoesWith([]string{"node-0201"}, Wanted{K: 3}); err != nil || got.Items[0].Partner != "" ||
 		got.Items[0].Support != 0 || got.Items[0].Score > 0.1001 {
 		t.Errorf("a node without orders: %+v, %v", got, err)
 	}
@@ -200,7 +205,7 @@ func TestGoesWithFollowsTheGeneration(t *testing.T) {
 	if _, err := w.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := w.GoesWith([]string{"node-0204"}, 1)
+	got, err := w.GoesWith([]string{"node-0204"}, Wanted{K: 1})
 	if err != nil || got.Generation != 2 || len(got.Items) != 1 || got.Items[0].ID != "node-0003" {
 		t.Errorf("by the second generation: %+v, %v", got, err)
 	}
@@ -209,10 +214,10 @@ func TestGoesWithFollowsTheGeneration(t *testing.T) {
 	if _, err := w.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.GoesWith([]string{"node-0204"}, 1); !errors.Is(err, generation.ErrNoOrders) {
+	if _, err := w.GoesWith([]string{"node-0204"}, Wanted{K: 1}); !errors.Is(err, generation.ErrNoOrders) {
 		t.Errorf("by a generation without orders: %v", err)
 	}
-	if _, err := w.ByID("node-0001", 1); err != nil {
+	if _, err := w.ByID("node-0001", Wanted{K: 1}); err != nil {
 		t.Errorf("what is similar needs no orders: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"giantstream/train/answer/filter"
 	"giantstream/train/generation"
 )
 
@@ -43,8 +44,8 @@ const SimilarPath = "/similar/"
 // Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed and GET /openapi.json. It
 // computes one request at a time per processor. Further requests wait a moment, and those beyond maxWaiting per
 // processor get the status 503. observe, if not nil, is called after each answer. What follows SimilarPath in the path
-// is the id, slashes and dots included; parameters of the query other than k, and id of /goes-with, are for the caller
-// to refuse.
+// is the id, slashes and dots included; parameters of the query other than k, where and show, and id of /goes-with, are
+// for the caller to refuse.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -126,7 +127,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, new(badRequest)):
+	case errors.As(err, new(badRequest)), errors.As(err, new(*filter.Error)):
 		return http.StatusBadRequest
 	case errors.Is(err, ErrUnknown):
 		return http.StatusNotFound
@@ -144,7 +145,45 @@ func statusOf(err error) int {
 type question struct {
 	ID   *string `json:"id"`
 	Text *string `json:"text"`
-	K    *int    `json:"k"`
+	wanted
+}
+
+// wanted is what questions have in common.
+type wanted struct {
+	K     *int         `json:"k"`
+	Where *filter.Expr `json:"where"`
+	Show  []string     `json:"show"`
+}
+
+// wantedOf reads the parameters of the query.
+func wantedOf(r *http.Request) (w wanted, err error) {
+	query := r.URL.Query()
+	if k := query.Get("k"); k != "" {
+		n, err := strconv.Atoi(k)
+		if err != nil {
+			return w, badRequest{fmt.Errorf("k: %q is no number", k)}
+		}
+		w.K = &n
+	}
+	if show := query.Get("show"); show != "" {
+		w.Show = strings.Split(show, ",")
+	}
+	if where := query.Get("where"); where != "" {
+		w.Where, err = filter.Parse(where)
+	}
+	return w, err
+}
+
+// check returns which answers are wanted.
+func (w *wanted) check() (Wanted, error) {
+	k := defCount
+	if w.K != nil {
+		k = *w.K
+	}
+	if k < 1 || k > maxCount {
+		return Wanted{}, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", k, maxCount)}
+	}
+	return Wanted{K: k, Where: w.Where, Show: w.Show}, nil
 }
 
 // reply is the answer to a question.
@@ -154,40 +193,17 @@ type reply struct {
 }
 
 type match struct {
-	ID     string  `json:"id"`
-	Cosine float32 `json:"cosine"`
+	ID         string         `json:"id"`
+	Cosine     float32        `json:"cosine"`
+	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
 func (h *handler) byID(r *http.Request) (any, error) {
-	k, err := countOf(r)
+	w, err := wantedOf(r)
 	if err != nil {
 		return nil, err
 	}
-	return h.ask(question{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), K: k})
-}
-
-// countOf returns the parameter k of the query, nil for none.
-func countOf(r *http.Request) (*int, error) {
-	k := r.URL.Query().Get("k")
-	if k == "" {
-		return nil, nil
-	}
-	n, err := strconv.Atoi(k)
-	if err != nil {
-		return nil, badRequest{fmt.Errorf("k: %q is no number", k)}
-	}
-	return &n, nil
-}
-
-// checkCount returns how many answers are asked for.
-func checkCount(k *int) (int, error) {
-	if k == nil {
-		return defCount, nil
-	}
-	if *k < 1 || *k > maxCount {
-		return 0, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", *k, maxCount)}
-	}
-	return *k, nil
+	return h.ask(question{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), wanted: w})
 }
 
 func (h *handler) similar(r *http.Request) (any, error) {
@@ -199,7 +215,7 @@ func (h *handler) similar(r *http.Request) (any, error) {
 }
 
 func (h *handler) ask(q question) (any, error) {
-	k, err := checkCount(q.K)
+	w, err := q.check()
 	if err != nil {
 		return nil, err
 	}
@@ -208,16 +224,16 @@ func (h *handler) ask(q question) (any, error) {
 	case (q.ID == nil) == (q.Text == nil):
 		return nil, badRequest{errors.New("ask for the neighbours of an id or of a text: one of the two")}
 	case q.ID != nil:
-		a, err = h.catalog.ByID(*q.ID, k)
+		a, err = h.catalog.ByID(*q.ID, w)
 	default:
-		a, err = h.catalog.ByText(*q.Text, k)
+		a, err = h.catalog.ByText(*q.Text, w)
 	}
 	if err != nil {
 		return nil, err
 	}
 	out := reply{a.Generation, make([]match, len(a.Neighbours))}
 	for i, n := range a.Neighbours {
-		out.Results[i] = match{n.ID, n.Cosine}
+		out.Results[i] = match(n)
 	}
 	return out, nil
 }
@@ -228,23 +244,24 @@ const goesWith = "goes-with"
 // basketQuestion is the body of POST /goes-with.
 type basketQuestion struct {
 	IDs []string `json:"ids"`
-	K   *int     `json:"k"`
+	wanted
 }
 
 // complement is a node that goes with a basket.
 type complement struct {
-	ID      string  `json:"id"`
-	Score   float64 `json:"score"`
-	Support int64   `json:"support"`
-	Partner string  `json:"partner,omitempty"`
+	ID         string         `json:"id"`
+	Score      float64        `json:"score"`
+	Support    int64          `json:"support"`
+	Partner    string         `json:"partner,omitempty"`
+	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
 func (h *handler) goesWithIDs(r *http.Request) (any, error) {
-	k, err := countOf(r)
+	w, err := wantedOf(r)
 	if err != nil {
 		return nil, err
 	}
-	return h.askBasket(basketQuestion{r.URL.Query()["id"], k})
+	return h.askBasket(basketQuestion{r.URL.Query()["id"], w})
 }
 
 func (h *handler) goesWith(r *http.Request) (any, error) {
@@ -256,14 +273,14 @@ func (h *handler) goesWith(r *http.Request) (any, error) {
 }
 
 func (h *handler) askBasket(q basketQuestion) (any, error) {
-	k, err := checkCount(q.K)
+	w, err := q.check()
 	if err != nil {
 		return nil, err
 	}
 	if len(q.IDs) < 1 || len(q.IDs) > maxBasket {
 		return nil, badRequest{fmt.Errorf("%d ids; there can be from 1 to %d", len(q.IDs), maxBasket)}
 	}
-	a, err := h.catalog.GoesWith(q.IDs, k)
+	a, err := h.catalog.GoesWith(q.IDs, w)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +289,7 @@ func (h *handler) askBasket(q basketQuestion) (any, error) {
 		Results    []complement `json:"results"`
 	}{a.Generation, make([]complement, len(a.Items))}
 	for i, c := range a.Items {
-		out.Results[i] = complement{c.ID, c.Score, c.Support, c.Partner}
+		out.Results[i] = complement{c.ID, c.Score, c.Support, c.Partner, c.Attributes}
 	}
 	return out, nil
 }

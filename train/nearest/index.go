@@ -2,7 +2,7 @@ package nearest
 
 import (
 	"fmt"
-	"sync"
+	"slices"
 
 	"giantstream/train/numeric"
 )
@@ -10,18 +10,21 @@ import (
 // blockRows is how many vectors a cell takes memory for at a time.
 const blockRows = 32
 
-// Index holds vectors of one dimension by id. It is safe for concurrent use: searches run beside each other, and
-// changes exclude them for as long as a vector takes.
+// Index holds vectors of one dimension by id, and knows ids without a vector. Each id has a handle, a small number,
+// for as long as it is known. Searches may run beside each other; changes exclude them, and the caller sees to it.
 type Index struct {
 	dim, width int // width: dim, padded
 
-	mu      sync.RWMutex
 	cells   []cell
 	centers []int8    // of the cells, each of width codes; none if there is one cell
 	scales  []float32 // of the centres
-	probes  int
+	probes  int       // cells that a query looks into
+	seen    int       // vectors in these, in the mean
+
 	ids     []string // by handle
 	where   []place  // by handle
+	has     []uint64 // bit h of word h/64: handle h has a vector
+	vectors int
 	handle  map[string]int32
 	unused  []int32 // handles
 }
@@ -49,69 +52,109 @@ func New(dim int) *Index {
 func (x *Index) Dim() int { return x.dim }
 
 // Len is the number of vectors.
-func (x *Index) Len() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return len(x.handle)
+func (x *Index) Len() int { return x.vectors }
+
+// Handles is above all handles.
+func (x *Index) Handles() int { return len(x.ids) }
+
+// Handle returns the handle of an id, and whether the id is known.
+func (x *Index) Handle(id string) (int32, bool) {
+	h, ok := x.handle[id]
+	return h, ok
 }
 
 // Cells returns how many cells there are, and how many of them a query looks into.
 func (x *Index) Cells() (all, probed int) { return len(x.cells), x.probes }
 
-// Set adds vectors, or replaces those with the same id. vectors is len(ids) × dim; its rows need no particular
-// length, but one of length 0 has no cosine and is removed. The index keeps neither slice.
-func (x *Index) Set(ids []string, vectors []float32) error {
+// Change is vectors on their way into an index.
+type Change struct {
+	ids   []string
+	unit  []float32
+	cells []int32
+}
+
+// Prepare does for Apply what needs time. It may run beside searches and changes. vectors is len(ids) × dim; its rows
+// need no particular length. The change keeps ids, not vectors.
+func (x *Index) Prepare(ids []string, vectors []float32) (*Change, error) {
 	if len(vectors) != len(ids)*x.dim {
-		return fmt.Errorf("%d numbers are not %d vectors of %d dimensions", len(vectors), len(ids), x.dim)
+		return nil, fmt.Errorf("%d numbers are not %d vectors of %d dimensions", len(vectors), len(ids), x.dim)
 	}
-	unit := make([]float32, len(vectors))
-	copy(unit, vectors)
+	unit := slices.Clone(vectors)
 	for i := range ids {
 		numeric.Normalize(unit[i*x.dim : (i+1)*x.dim])
 	}
-	cells := x.assign(unit)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for i, id := range ids {
-		x.remove(id)
-		if v := unit[i*x.dim : (i+1)*x.dim]; largest(v) > 0 {
-			x.add(id, cells[i], v)
+	return &Change{ids, unit, x.assign(unit)}, nil
+}
+
+// Apply adds vectors, or replaces those with the same id. One of length 0 has no cosine: its id is known without a
+// vector.
+func (x *Index) Apply(c *Change) {
+	for i, id := range c.ids {
+		h, known := x.handle[id]
+		if known {
+			x.drop(h)
+		} else {
+			h = x.intern(id)
+		}
+		if v := c.unit[i*x.dim : (i+1)*x.dim]; largest(v) > 0 {
+			x.add(h, c.cells[i], v)
 		}
 	}
-	return nil
 }
 
-// Remove removes a vector, if there is one of this id.
+// Set prepares and applies a change.
+func (x *Index) Set(ids []string, vectors []float32) error {
+	c, err := x.Prepare(ids, vectors)
+	if err == nil {
+		x.Apply(c)
+	}
+	return err
+}
+
+// Remove forgets an id, if it is known, and its vector. Another id may get its handle.
 func (x *Index) Remove(id string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.remove(id)
+	h, known := x.handle[id]
+	if !known {
+		return
+	}
+	x.drop(h)
+	delete(x.handle, id)
+	x.ids[h] = ""
+	x.unused = append(x.unused, h)
 }
 
-func (x *Index) add(id string, c int32, v []float32) {
+func (x *Index) intern(id string) int32 {
 	h := int32(len(x.ids))
 	if n := len(x.unused); n > 0 {
 		h, x.unused = x.unused[n-1], x.unused[:n-1]
 		x.ids[h] = id
 	} else {
 		x.ids, x.where = append(x.ids, id), append(x.where, place{})
+		if int(h/64) == len(x.has) {
+			x.has = append(x.has, 0)
+		}
 	}
 	x.handle[id] = h
+	return h
+}
+
+func (x *Index) add(h, c int32, v []float32) {
 	in := &x.cells[c]
 	if int(in.n) == len(in.blocks)*blockRows {
 		in.blocks = append(in.blocks, &block{codes: make([]int8, blockRows*x.width)})
 	}
 	b, row := in.locate(in.n)
 	b.handles[row] = h
-	b.scales[row] = encode(b.codes[row*x.width:(row+1)*x.width], v)
+	b.scales[row] = encode(b.row(row, x.width), v)
 	x.where[h] = place{c, in.n}
 	in.n++
+	x.has[h/64] |= 1 << (h % 64)
+	x.vectors++
 }
 
-// remove puts the last vector of the cell in the place of the one that goes.
-func (x *Index) remove(id string) {
-	h, ok := x.handle[id]
-	if !ok {
+// drop takes the vector of a handle, if there is one, and puts the last one of the cell in its place.
+func (x *Index) drop(h int32) {
+	if !isIn(x.has, h) {
 		return
 	}
 	at := x.where[h]
@@ -120,31 +163,31 @@ func (x *Index) remove(id string) {
 	to, i := in.locate(at.n)
 	from, j := in.locate(in.n)
 	to.handles[i], to.scales[i] = from.handles[j], from.scales[j]
-	copy(to.codes[i*x.width:(i+1)*x.width], from.codes[j*x.width:(j+1)*x.width])
+	copy(to.row(i, x.width), from.row(j, x.width))
 	x.where[to.handles[i]] = at
 	if int(in.n) == (len(in.blocks)-1)*blockRows {
 		in.blocks[len(in.blocks)-1] = nil
 		in.blocks = in.blocks[:len(in.blocks)-1]
 	}
-	delete(x.handle, id)
-	x.ids[h] = ""
-	x.unused = append(x.unused, h)
+	x.has[h/64] &^= 1 << (h % 64)
+	x.vectors--
 }
 
 // locate returns the block of entry n, and its row there.
 func (c *cell) locate(n int32) (b *block, row int) { return c.blocks[n/blockRows], int(n % blockRows) }
 
+// row is the codes of a row.
+func (b *block) row(r, width int) []int8 { return b.codes[r*width : (r+1)*width] }
+
 // Vector writes the vector of an id, as it is stored, to v, and reports whether there is one.
 func (x *Index) Vector(id string, v []float32) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	h, ok := x.handle[id]
-	if !ok {
+	h, known := x.handle[id]
+	if !known || !isIn(x.has, h) {
 		return false
 	}
 	at := x.where[h]
 	b, row := x.cells[at.cell].locate(at.n)
-	for i, c := range b.codes[row*x.width : row*x.width+x.dim] {
+	for i, c := range b.row(row, x.width)[:x.dim] {
 		v[i] = float32(c) * b.scales[row]
 	}
 	return true

@@ -1,6 +1,7 @@
 package nearest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -79,6 +80,21 @@ func names(n int) []string {
 	return out
 }
 
+// trained returns an index of the first n vectors, in cells.
+func trained(t testing.TB, n, dim int, ids []string, vectors []float32) *Index {
+	t.Helper()
+	x := New(dim)
+	var sample []float32
+	for i := range Sample(n) {
+		at := i * n / Sample(n)
+		sample = append(sample, vectors[at*dim:(at+1)*dim]...)
+	}
+	x.Train(n, sample)
+	fill(t, x, ids, vectors[:n*dim])
+	x.Calibrate()
+	return x
+}
+
 func fill(t testing.TB, x *Index, ids []string, vectors []float32) {
 	t.Helper()
 	if err := x.Set(ids, vectors); err != nil {
@@ -87,12 +103,9 @@ func fill(t testing.TB, x *Index, ids []string, vectors []float32) {
 }
 
 // exact returns the k nearest by cosines in float64.
-func exact(ids []string, vectors, query []float32, k int, except string) (out []Neighbour) {
+func exact(ids []string, vectors, query []float32, k int) (out []Neighbour) {
 	dim := len(query)
 	for i, id := range ids {
-		if id == except {
-			continue
-		}
 		var s float64
 		for j, q := range query {
 			s += float64(q) * float64(vectors[i*dim+j])
@@ -113,7 +126,7 @@ func TestSearchIsExactUpToTheCodes(t *testing.T) {
 	hits := 0
 	for q := range 100 {
 		query := vectors[q*dim : (q+1)*dim]
-		got, want := x.Search(query, k, ids[q]), exact(ids, vectors, query, k, ids[q])
+		got, want := x.Search(query, k, nil), exact(ids, vectors, query, k)
 		if len(got) != k {
 			t.Fatalf("%d answers, want %d", len(got), k)
 		}
@@ -180,11 +193,11 @@ func TestHistoryDoesNotMatter(t *testing.T) {
 	}
 	for q := range 200 {
 		query := vectors[q*dim : (q+1)*dim]
-		if a, b := straight.Search(query, 20, ""), crooked.Search(query, 20, ""); !slices.Equal(a, b) {
+		if a, b := straight.Search(query, 20, nil), crooked.Search(query, 20, nil); !slices.Equal(a, b) {
 			t.Fatalf("query %d: %v and %v", q, a, b)
 		}
 	}
-	if got := straight.Search(vectors[:dim], 3, "0"); got[0].ID != "1" || got[1].ID != "10" || got[2].ID != "11" {
+	if got := straight.Search(vectors[:dim], 3, nil); got[0].ID != "0" || got[1].ID != "1" || got[2].ID != "10" {
 		t.Errorf("among equals the smaller ids come first; got %v", got)
 	}
 }
@@ -198,21 +211,14 @@ func TestProbesAreMeasured(t *testing.T) {
 			rng := rand.New(rand.NewPCG(4, 4))
 			vectors := clustered(rng, n+200, dim, 200, spread)
 			ids := names(n)
-			x := New(dim)
-			size := Sample(n)
-			var sample []float32
-			for i := range size {
-				at := i * n / size
-				sample = append(sample, vectors[at*dim:(at+1)*dim]...)
-			}
-			x.Train(n, sample)
-			fill(t, x, ids, vectors[:n*dim])
-			x.Calibrate()
+			x := trained(t, n, dim, ids, vectors)
 			hits := 0
 			for q := n; q < n+200; q++ {
 				query := vectors[q*dim : (q+1)*dim]
-				want := x.search(query, k, "", x.best(query, len(x.cells)))
-				for _, g := range x.Search(query, k, "") {
+				all := x.newSearch(query, k, nil)
+				all.look(x.best(query), len(x.cells), 0)
+				want := all.done()
+				for _, g := range x.Search(query, k, nil) {
 					if slices.ContainsFunc(want, func(w Neighbour) bool { return w.ID == g.ID }) {
 						hits++
 					}
@@ -231,19 +237,19 @@ func TestProbesAreMeasured(t *testing.T) {
 func TestSmallAndOddIndexes(t *testing.T) {
 	x := New(3)
 	x.Calibrate()
-	if got := x.Search([]float32{1, 0, 0}, 5, ""); len(got) != 0 {
+	if got := x.Search([]float32{1, 0, 0}, 5, nil); len(got) != 0 {
 		t.Errorf("an empty index answers %v", got)
 	}
 	fill(t, x, []string{"a", "zero"}, []float32{2, 0, 0, 0, 0, 0})
-	if got := x.Search([]float32{1, 0, 0}, 5, ""); len(got) != 1 || got[0].ID != "a" ||
+	if got := x.Search([]float32{1, 0, 0}, 5, nil); len(got) != 1 || got[0].ID != "a" ||
 		math.Abs(float64(got[0].Cosine-1)) > 1e-3 {
 		t.Errorf("got %v, want a alone", got)
 	}
 	for name, got := range map[string][]Neighbour{
-		"itself":       x.Search([]float32{1, 0, 0}, 5, "a"),
-		"no answers":   x.Search([]float32{1, 0, 0}, 0, ""),
-		"length 0":     x.Search([]float32{0, 0, 0}, 5, ""),
-		"2 dimensions": x.Search([]float32{1, 0}, 5, ""),
+		"none is in":   x.Search([]float32{1, 0, 0}, 5, []uint64{0}),
+		"no answers":   x.Search([]float32{1, 0, 0}, 0, nil),
+		"length 0":     x.Search([]float32{0, 0, 0}, 5, nil),
+		"2 dimensions": x.Search([]float32{1, 0}, 5, nil),
 	} {
 		if len(got) != 0 {
 			t.Errorf("%s: %v", name, got)
@@ -253,7 +259,100 @@ func TestSmallAndOddIndexes(t *testing.T) {
 	if x.Len() != 0 || x.Vector("a", make([]float32, 3)) {
 		t.Errorf("a vector of length 0 stays")
 	}
+	for _, id := range []string{"a", "zero"} {
+		h, known := x.Handle(id)
+		if !known || h >= int32(x.Handles()) {
+			t.Errorf("%s, which has no vector, has the handle %d, %t", id, h, known)
+		}
+		x.Remove(id)
+		if _, known := x.Handle(id); known {
+			t.Errorf("%s is still known", id)
+		}
+	}
 	if err := x.Set([]string{"a"}, []float32{1}); err == nil {
 		t.Error("a vector of another dimension is taken")
+	}
+}
+
+// some returns a set of the first n handles in which those are that f says.
+func some(n int, f func(i int) bool) []uint64 {
+	in := make([]uint64, (n+63)/64)
+	for i := range n {
+		if f(i) {
+			in[i/64] |= 1 << (i % 64)
+		}
+	}
+	return in
+}
+
+// Whatever share of the vectors may be an answer, and wherever these lie, there are k answers, they are among those
+// that may be, and nearly all are the nearest of these.
+func TestSearchAmongSome(t *testing.T) {
+	const n, dim, k, queries = 40_000, 32, 10, 20
+	rng := rand.New(rand.NewPCG(5, 5))
+	ids, vectors := names(n), clustered(rng, n+queries, dim, 300, 0.5)
+	x := trained(t, n, dim, ids, vectors)
+	vector := func(i int) []float32 { return vectors[i*dim : (i+1)*dim] }
+	// Those that may be an answer lie anywhere, about the query, or about the farthest of some vectors.
+	for place, about := range map[string]func(q int) []float32{
+		"anywhere": func(int) []float32 { return nil },
+		"near":     vector,
+		"far": func(q int) []float32 {
+			return vector(slices.MinFunc(rng.Perm(n)[:50], func(a, b int) int {
+				return cmp.Compare(numeric.Dot(vector(a), vector(q)), numeric.Dot(vector(b), vector(q)))
+			}))
+		}} {
+		hits, total := map[float64]float64{}, map[float64]float64{}
+		for q := n; q < n+queries; q++ {
+			value := make([]float32, n)
+			if anchor := about(q); anchor != nil {
+				numeric.Gemm(numeric.TransB, 1, n, dim, anchor, vectors[:n*dim], value)
+			} else {
+				for i := range value {
+					value[i] = rng.Float32()
+				}
+			}
+			ordered := slices.Sorted(slices.Values(value))
+			for _, share := range []float64{1, 0.7, 0.4, 0.1, 0.01, 0.0001} {
+				in := some(n, func(i int) bool { return value[i] >= ordered[n-int(share*n)] })
+				all := x.newSearch(vector(q), k, in)
+				all.compareAll()
+				got, want := x.Search(vector(q), k, in), all.done()
+				if len(got) != min(k, int(share*n)) || len(got) != len(want) {
+					t.Fatalf("%v of all, %s: %d answers, not %d", share, place, len(got), len(want))
+				}
+				total[share] += float64(len(want))
+				for _, g := range got {
+					if h, _ := x.Handle(g.ID); !isIn(in, h) {
+						t.Fatalf("%v of all, %s: %s may not be an answer", share, place, g.ID)
+					}
+					if slices.Contains(want, g) {
+						hits[share]++
+					}
+				}
+			}
+		}
+		for share, hits := range hits {
+			if recall := hits / total[share]; recall < Recall {
+				t.Errorf("%v of all, %s: recall@%d %.3f", share, place, k, recall)
+			}
+		}
+	}
+}
+
+// A search has k answers however few vectors are in the cells that it looks into.
+func TestSearchFills(t *testing.T) {
+	const n, dim = 24_000, 16
+	rng := rand.New(rand.NewPCG(6, 6))
+	ids, vectors := names(n), clustered(rng, n, dim, 2000, 0.05)
+	x := trained(t, n, dim, ids, vectors)
+	for _, k := range []int{1, 1000, n, n + 1} {
+		if got := x.Search(vectors[:dim], k, nil); len(got) != min(k, n) {
+			t.Errorf("%d answers, not %d", len(got), k)
+		}
+		in := some(n, func(i int) bool { return i%2 == 0 })
+		if got := x.Search(vectors[:dim], k, in); len(got) != min(k, n/2) {
+			t.Errorf("%d answers among half, not %d", len(got), k)
+		}
 	}
 }

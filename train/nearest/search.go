@@ -2,6 +2,7 @@ package nearest
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"giantstream/train/numeric"
@@ -13,44 +14,131 @@ type Neighbour struct {
 	Cosine float32
 }
 
-// Search returns the k vectors that have the highest cosine with a query, best first. except names an id that is
-// not an answer, "" for none. A query of length 0 has no cosine with anything, and no answer.
-func (x *Index) Search(query []float32, k int, except string) []Neighbour {
+const (
+	// few vectors are all compared, if they are all that may be an answer; else at least as many are seen.
+	few = 15_000
+	// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather
+	// than in the order of memory, which is a tenth of the time a vector.
+	sparse = 128
+)
+
+// Search returns the k vectors that have the highest cosine with a query, best first. in says which handles may be an
+// answer, by bit h%64 of word h/64; nil for all. If there are k such vectors, k are returned. A query of length 0 has
+// no cosine with anything, and no answer.
+//
+// If few may be an answer, or at most twice as many as a query without in sees, all of them are compared. Else the
+// cells are looked into, the best first, until as many that may be an answer were seen.
+func (x *Index) Search(query []float32, k int, in []uint64) []Neighbour {
 	unit := slices.Clone(query)
 	if k <= 0 || len(query) != x.dim || numeric.Normalize(unit) == 0 {
 		return nil
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.search(unit, k, except, x.best(unit, x.probes))
+	s := x.newSearch(unit, k, in)
+	switch { // count takes microseconds
+	case in == nil:
+		s.look(x.best(unit), x.probes, k)
+	case x.count(in) < x.vectors/sparse:
+		s.compareAll()
+	case x.count(in) <= max(2*x.seen, few):
+		all := make([]int32, len(x.cells))
+		for c := range all {
+			all[c] = int32(c)
+		}
+		s.look(all, len(all), 0)
+	default:
+		s.look(x.best(unit), 0, max(2*x.seen, few, k))
+	}
+	return s.done()
 }
 
-// search looks into some cells.
-func (x *Index) search(unit []float32, k int, except string, cells []int32) []Neighbour {
-	query := make([]int16, x.width)
-	scale := round(query, unit)
-	found := top{k: min(k, len(x.handle))}
-	var sums [blockRows]int32
-	for _, c := range cells {
-		left := int(x.cells[c].n)
-		for _, b := range x.cells[c].blocks {
+// search is a query on its way through the index.
+type search struct {
+	*Index
+	query []int16
+	scale float32
+	in    []uint64
+	found top
+}
+
+func (x *Index) newSearch(unit []float32, k int, in []uint64) *search {
+	s := &search{Index: x, query: make([]int16, x.width), in: in, found: top{k: min(k, x.vectors)}}
+	s.scale = round(s.query, unit)
+	return s
+}
+
+func (s *search) done() []Neighbour {
+	slices.SortFunc(s.found.heap, compare)
+	return s.found.heap
+}
+
+// look looks into cells in order: into a number of them, and on until a number of vectors were seen.
+func (s *search) look(cells []int32, probes, vectors int) {
+	seen := 0
+	for i, c := range cells {
+		if i >= probes && seen >= vectors {
+			return
+		}
+		left := int(s.cells[c].n)
+		for _, b := range s.cells[c].blocks {
 			rows := min(left, blockRows)
 			left -= rows
-			products(sums[:rows], query, b.codes)
-			for r, sum := range sums[:rows] {
-				score := float32(sum) * (b.scales[r] * scale)
-				if found.full() && score < found.heap[0].Cosine {
-					continue
-				}
-				if id := x.ids[b.handles[r]]; id != except {
-					found.add(Neighbour{id, score})
+			if s.in == nil {
+				seen += rows
+				s.compareBlock(b, rows)
+				continue
+			}
+			for r, h := range b.handles[:rows] {
+				if isIn(s.in, h) {
+					seen++
+					s.compareRow(b, r)
 				}
 			}
 		}
 	}
-	slices.SortFunc(found.heap, compare)
-	return found.heap
 }
+
+func (s *search) compareBlock(b *block, rows int) {
+	var sums [blockRows]int32
+	products(sums[:rows], s.query, b.codes)
+	for r, sum := range sums[:rows] {
+		s.offer(b, r, sum)
+	}
+}
+
+func (s *search) compareRow(b *block, r int) {
+	var sum [1]int32
+	products(sum[:], s.query, b.row(r, s.width))
+	s.offer(b, r, sum[0])
+}
+
+// compareAll compares the query with every vector that may be an answer.
+func (s *search) compareAll() {
+	for w, word := range s.in[:min(len(s.in), len(s.has))] {
+		for word &= s.has[w]; word != 0; word &= word - 1 {
+			at := s.where[w*64+bits.TrailingZeros64(word)]
+			s.compareRow(s.cells[at.cell].locate(at.n))
+		}
+	}
+}
+
+// offer makes a row an answer if it is among the best so far.
+func (s *search) offer(b *block, r int, sum int32) {
+	score := float32(sum) * (b.scales[r] * s.scale)
+	if !s.found.full() || score >= s.found.heap[0].Cosine {
+		s.found.add(Neighbour{s.ids[b.handles[r]], score})
+	}
+}
+
+// count returns how many vectors may be an answer.
+func (x *Index) count(in []uint64) (n int) {
+	for w, word := range in[:min(len(in), len(x.has))] {
+		n += bits.OnesCount64(word & x.has[w])
+	}
+	return n
+}
+
+// isIn says whether a handle is in a set of handles.
+func isIn(set []uint64, h int32) bool { return int(h/64) < len(set) && set[h/64]>>(h%64)&1 != 0 }
 
 // compare orders neighbours: the better first.
 func compare(a, b Neighbour) int {

@@ -1,7 +1,6 @@
 package nearest
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -100,8 +99,8 @@ func (x *Index) scores(out []float32, unit []float32) {
 	}
 }
 
-// best returns the n cells whose centres are nearest to a unit vector, best first.
-func (x *Index) best(unit []float32, n int) []int32 {
+// best returns the cells, those first whose centres are nearest to a unit vector.
+func (x *Index) best(unit []float32) []int32 {
 	if len(x.cells) == 1 {
 		return []int32{0}
 	}
@@ -118,7 +117,7 @@ func (x *Index) best(unit []float32, n int) []int32 {
 		order[c] = uint64(^bits)<<32 | uint64(c)
 	}
 	slices.Sort(order)
-	cells := make([]int32, n)
+	cells := make([]int32, len(order))
 	for i := range cells {
 		cells[i] = int32(uint32(order[i]))
 	}
@@ -128,14 +127,19 @@ func (x *Index) best(unit []float32, n int) []int32 {
 // Calibrate measures how many cells a query must look into. Queries are vectors of the index, at equal distances
 // in the order of their ids, and the truth is a search of all cells.
 func (x *Index) Calibrate() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.cells) == 1 || len(x.handle) == 0 {
+	if len(x.cells) == 1 || x.vectors == 0 {
 		return
 	}
-	ids := slices.Sorted(maps.Keys(x.handle))
+	ids := make([]string, 0, x.vectors)
+	for h, id := range x.ids {
+		if isIn(x.has, int32(h)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
 	queries := min(measured, len(ids))
 	found := make([]int, len(x.cells)) // of the nearest ten, by the rank of their cell
+	fill := make([]int, len(x.cells))  // vectors in the cells of a rank
 	total := 0
 	for q := range queries {
 		id := ids[q*len(ids)/queries]
@@ -146,20 +150,25 @@ func (x *Index) Calibrate() {
 			unit[i] = float32(b.codes[row*x.width+i])
 		}
 		numeric.Normalize(unit)
-		order := x.best(unit, len(x.cells))
+		order := x.best(unit)
 		rank := make([]int, len(order))
 		for r, c := range order {
 			rank[c] = r
+			fill[r] += int(x.cells[c].n)
 		}
-		for _, n := range x.search(unit, nearest, id, order) {
+		s := x.newSearch(unit, nearest+1, nil)
+		s.look(order, len(order), 0)
+		others := slices.DeleteFunc(s.done(), func(n Neighbour) bool { return n.ID == id })
+		for _, n := range others[:min(nearest, len(others))] {
 			found[rank[x.where[x.handle[n.ID]].cell]]++
 			total++
 		}
 	}
-	sum := 0
+	sum, seen := 0, 0
 	for r, n := range found {
+		seen += fill[r]
 		if sum += n; float64(sum) >= Recall*float64(total) {
-			x.probes = r + 1
+			x.probes, x.seen = r+1, seen/queries
 			return
 		}
 	}

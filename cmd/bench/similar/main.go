@@ -2,6 +2,7 @@
 //
 //	go run ./cmd/bench/similar -draw 1000000 -out DIR     draws vectors.f32 and queries.f32, with the truth
 //	go run ./cmd/bench/similar -in DIR                    measures
+//	go run ./cmd/bench/similar -in DIR -filters 200       measures filters with so many of the queries
 //	go run ./cmd/bench/similar -store URL -out DIR        takes a generation's own embeddings; some become queries
 //
 // peers.py measures FAISS and USearch on the same files. Vectors are rows of dim little-endian float32 numbers.
@@ -42,14 +43,15 @@ func main() {
 	out := flag.String("out", "", "folder to write vectors, queries and truth to")
 	in := flag.String("in", "", "folder to measure on")
 	queries := flag.Int("queries", 2000, "how many vectors become queries")
+	filters := flag.Int("filters", 0, "measure filters with so many queries, in place of the index")
 	flag.Parse()
-	stage.Exit("similar", run(*draw, *dim, *store, *out, *in, *queries))
+	stage.Exit("similar", run(*draw, *dim, *store, *out, *in, *queries, *filters))
 }
 
-func run(draw, dim int, store, out, in string, queries int) error {
+func run(draw, dim int, store, out, in string, queries, filters int) error {
 	switch {
 	case in != "":
-		return measure(in, dim)
+		return measure(in, dim, filters)
 	case out == "":
 		return errors.New("nothing to do: see -help")
 	case store != "":
@@ -182,7 +184,7 @@ type result struct {
 	Setting string  `json:"setting"`
 }
 
-func measure(dir string, dim int) error {
+func measure(dir string, dim, filters int) error {
 	asked, err := stage.ReadArray[float32](filepath.Join(dir, "queries.f32"))
 	if err != nil {
 		return err
@@ -233,6 +235,13 @@ func measure(dir string, dim int) error {
 		}
 	}
 	x.Calibrate()
+	if filters > 0 {
+		vectors, err := stage.ReadArray[float32](f.Name())
+		if err != nil {
+			return err
+		}
+		return measureFilters(x, vectors, asked, dim, filters)
+	}
 	r := result{Name: "giantstream", Build: time.Since(began).Seconds()}
 	debug.FreeOSMemory()
 	r.Memory = resident() - before
@@ -241,10 +250,10 @@ func measure(dir string, dim int) error {
 	hits := 0
 	for q := range queries {
 		start := time.Now()
-		found := x.Search(asked[q*dim:(q+1)*dim], k, "")
+		found := x.Search(asked[q*dim:(q+1)*dim], k, nil)
 		took[q] = time.Since(start).Seconds()
 		for _, m := range found {
-			if id, err := strconv.Atoi(m.ID); err == nil && slices.Contains(truth[q*k:(q+1)*k], int32(id)) {
+			if slices.Contains(truth[q*k:(q+1)*k], int32(number(m.ID))) {
 				hits++
 			}
 		}
@@ -258,6 +267,12 @@ func measure(dir string, dim int) error {
 	r.Recall, r.Rate, r.P99 = float64(hits)/float64(queries*k), float64(queries)/sum, 1e3*took[queries*99/100]
 	r.Setting = fmt.Sprintf("%d of %d cells, measured", probed, all)
 	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// number is the one that an id is.
+func number(id string) int {
+	n, _ := strconv.Atoi(id) // ids are numbers
+	return n
 }
 
 // resident is this process's memory in MiB, as Linux counts it.

@@ -10,8 +10,9 @@ import (
 	"giantstream/stream/commitlog"
 )
 
-// commit commits a window of shard 0 with rows of nodes and of orders.
-func commit(t *testing.T, store sink.Store, seq int64, nodes []rows.Row, orders []rows.Order) {
+// commit commits a window of shard 0 with rows of nodes, of orders and of attributes alone.
+func commit(t *testing.T, store sink.Store, seq int64, nodes []rows.Row, orders []rows.Order,
+	attributes ...rows.Attributes) {
 	t.Helper()
 	n := int64(-1)
 	key := func() string { n++; return commitlog.RowKey(0, seq, "abc", n) }
@@ -23,11 +24,16 @@ func commit(t *testing.T, store sink.Store, seq int64, nodes []rows.Row, orders 
 	if err != nil {
 		t.Fatal(err)
 	}
+	alone, _, err := commitlog.WriteObjects(t.Context(), store, rows.NodeAttributes, key, 10, rows.WriteOptions{},
+		each(attributes))
+	if err != nil {
+		t.Fatal(err)
+	}
 	more, _, err := commitlog.WriteObjects(t.Context(), store, rows.Orders, key, 10, rows.WriteOptions{}, each(orders))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Objects = append(m.Objects, more...)
+	m.Objects = slices.Concat(m.Objects, alone, more)
 	var prev *commitlog.Manifest
 	if seq > 1 {
 		if prev, err = commitlog.ReadManifest(t.Context(), store, 0, seq-1); err != nil {

@@ -3,6 +3,7 @@ package logview
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"giantstream/sink"
 	"giantstream/sink/rows"
@@ -15,21 +16,56 @@ type Tail struct{ Store sink.Store }
 
 // Stretches yields segments of the log, with the columns that an answer.Log has.
 func (t Tail) Stretches(ctx context.Context, shard int, after int64) iter.Seq2[answer.Stretch, error] {
-	columns := []string{rows.ColNodeID, rows.ColText, rows.ColDeleted}
+	return t.stretches(ctx, shard, after, rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColAttributes)
+}
+
+// Attributes yields all segments of the log.
+func (t Tail) Attributes(ctx context.Context, shard int) iter.Seq2[answer.Stretch, error] {
+	return t.stretches(ctx, shard, 0, rows.ColNodeID, rows.ColDeleted, rows.ColAttributes)
+}
+
+func (t Tail) stretches(ctx context.Context, shard int, after int64, columns ...string) (
+	all iter.Seq2[answer.Stretch, error]) {
 	return func(yield func(answer.Stretch, error) bool) {
 		for segment, err := range commitlog.Segments(ctx, t.Store, shard, after, 0) {
 			if err != nil {
 				yield(answer.Stretch{}, err)
 				return
 			}
-			read := func(yield func(rows.Row, error) bool) {
-				for r, err := range segment.Rows(ctx, t.Store, rows.ReadOptions{Columns: columns}) {
-					if !yield(r.Row, err) || err != nil {
-						return
-					}
-				}
+			if !yield(answer.Stretch{To: segment.To, Rows: t.rows(ctx, segment, columns)}, nil) {
+				return
 			}
-			if !yield(answer.Stretch{To: segment.To, Rows: read}, nil) {
+		}
+	}
+}
+
+// rows yields the rows of a segment with the attributes that were committed after them, and then the attributes that
+// changed alone. Of these it holds the segment's in memory.
+func (t Tail) rows(ctx context.Context, segment *commitlog.Segment, columns []string) iter.Seq2[answer.Row, error] {
+	return func(yield func(answer.Row, error) bool) {
+		alone := map[string]commitlog.AttributesRow{}
+		for a, err := range segment.Attributes(ctx, t.Store) {
+			if err != nil {
+				yield(answer.Row{}, err)
+				return
+			}
+			a.NodeID, a.Attributes.Attributes = strings.Clone(a.NodeID), strings.Clone(a.Attributes.Attributes)
+			alone[a.NodeID] = a
+		}
+		for r, err := range segment.Rows(ctx, t.Store, rows.ReadOptions{Columns: columns}) {
+			if later, ok := alone[r.NodeID]; ok {
+				if later.Seq > r.Seq {
+					r.Attributes = later.Attributes.Attributes
+				}
+				delete(alone, later.NodeID)
+			}
+			if !yield(answer.Row{Row: r.Row}, err) || err != nil {
+				return
+			}
+		}
+		for id, a := range alone {
+			row := rows.Row{NodeID: id, Attributes: a.Attributes.Attributes}
+			if !yield(answer.Row{Row: row, AttributesAlone: true}, nil) {
 				return
 			}
 		}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"giantstream/cmd/internal/logview"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 	"giantstream/train/answer"
@@ -77,6 +79,31 @@ func about(t *testing.T, ids []string) int {
 	return slices.Index(count[:], slices.Max(count[:]))
 }
 
+// attributesAreServed asks for attributes, which are those of the newest window, and change without an embedding.
+func attributesAreServed(t *testing.T, s *Service, cfg *config.Config) {
+	t.Helper()
+	if ids := matches(t, cfg, "GET", "/similar/node-010?k=5&where="+url.QueryEscape(`topic="1"`), ""); len(ids) != 5 ||
+		slices.ContainsFunc(ids, func(id string) bool { return about(t, []string{id}) != 1 }) {
+		t.Errorf("like node-010 with topic 1: %v", ids)
+	}
+	before, _ := s.answer.Catalog.Drift()
+	const cheap = "/similar/node-010?show=price&where=price%3C10"
+	for _, price := range []float64{9.5, 8.5} {
+		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{"node-001": map[string]any{"id": "node-001",
+			"text": text(1, 1), "label": "1", "price": price}})
+		eventually(t, "the price is known", func() bool {
+			_, body := ask(t, cfg, "GET", cheap, "")
+			return strings.Contains(body, fmt.Sprintf(`"attributes":{"price":%v}}]`, price))
+		})
+	}
+	if ids := matches(t, cfg, "GET", cheap, ""); !slices.Equal(ids, []string{"node-001"}) {
+		t.Errorf("cheap: %v", ids)
+	}
+	if after, err := s.answer.Catalog.Drift(); err != nil || after.Compared != before.Compared {
+		t.Errorf("a price was encoded: %+v, %+v, %v", before, after, err)
+	}
+}
+
 // The role serve answers what is similar, follows changes and deletions, and says why it cannot answer. A process that
 // starts later gives the same answers.
 func TestSimilarItemsAreServed(t *testing.T) {
@@ -86,6 +113,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	s, cfg := testServiceWith(t, store, roles, listen(t), func(c *config.Config) {
 		c.HTTP.Token = "s3cret"
 		c.Refresh.MinChanges = 1 // one generation
+		c.Ingest.Nodes.Attributes = config.List{"topic=label", "price:number"}
 	})
 	eventually(t, "no embeddings yet", func() bool {
 		code, body := ask(t, cfg, "GET", "/similar/node-000", "")
@@ -142,8 +170,9 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		*d.Moved <= 0 {
 		t.Errorf("one node has another subject, one came and one went, but the drift is %+v, %v", d, err)
 	}
+	attributesAreServed(t, s, cfg)
 	later := answer.New(answer.Options{Store: store, Log: logview.Tail{Store: store}, Shards: cfg.Shards,
-		Generation: s.Current, Exact: true})
+		Generation: s.Current, Exact: true, Attributes: wiring.AttributesOf(cfg)})
 	if _, err := later.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -151,9 +180,10 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		if i == 6 {
 			continue
 		}
-		a, err := later.ByID(nodeID(i), 1000)
-		b, err2 := s.answer.Catalog.ByID(nodeID(i), 1000)
-		if err != nil || err2 != nil || !slices.Equal(a.Neighbours, b.Neighbours) {
+		wanted := answer.Wanted{K: 1000, Show: []string{"topic", "price"}}
+		a, err := later.ByID(nodeID(i), wanted)
+		b, err2 := s.answer.Catalog.ByID(nodeID(i), wanted)
+		if err != nil || err2 != nil || !reflect.DeepEqual(a.Neighbours, b.Neighbours) {
 			t.Fatalf("%s: %v (%v) and %v (%v)", nodeID(i), a, err, b, err2)
 		}
 	}
@@ -186,7 +216,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		{"POST", "/similar", `{"text":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "more than"},
 		{"POST", "/embed", `{"texts":[]}`, 400, "from 1 to 256"},
 		{"PUT", "/similar", `{}`, 405, ""},
-		{"GET", "/similar/node-001?k=3&exclude=node-002", "", 400, `unknown parameter \"exclude\"; known here: k`},
+		{"GET", "/similar/node-001?k=3&exclude=node-002", "", 400, `unknown parameter \"exclude\"; known here: k, where, show`},
 		{"GET", "/similar/node-001?k=3&k=4", "", 400, `given 2 times`},
 		{"GET", "/similar/node-001?k=3;offset=4", "", 400, "semicolon"},
 		{"POST", "/similar?k=3", `{"id":"node-001"}`, 400, "takes none"},

@@ -7,6 +7,7 @@ import (
 
 	"giantstream/config"
 	"giantstream/ingest/decode"
+	"giantstream/train/answer/filter"
 )
 
 // topicAttribute is an attribute that a topic of attributes has.
@@ -24,6 +25,20 @@ func attributeFields(cfg *config.Config) (fields []topicAttribute) {
 		}
 	}
 	return fields
+}
+
+// AttributesOf returns the attributes that nodes can have, whichever input they come from.
+func AttributesOf(cfg *config.Config) (all []filter.Attribute) {
+	add := func(a decode.Attribute) { all = append(all, filter.Attribute{Name: a.Name, Type: filter.Type(a.Type)}) }
+	for _, text := range cfg.Ingest.Nodes.Attributes {
+		if a, err := decode.ParseAttribute(text); err == nil { // else attributeFaults has it
+			add(a)
+		}
+	}
+	for _, f := range attributeFields(cfg) {
+		add(f.Attribute)
+	}
+	return all
 }
 
 // attributeFaults returns what is wrong with the attributes of nodes and of topics. An attribute belongs to one input.

@@ -21,6 +21,8 @@ type complement struct {
 	Support int64   `json:"support"`
 	Partner string  `json:"partner,omitempty"`
 	Text    string  `json:"text,omitempty"`
+
+	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
 type complements struct {
@@ -33,7 +35,7 @@ type complements struct {
 func GoesWith(a *command.App) *cobra.Command {
 	var (
 		ids    []string
-		count  int
+		which  wantedFlags
 		asJSON bool
 	)
 	cmd := a.AboutGeneration(&cobra.Command{
@@ -51,17 +53,18 @@ The command reads all embeddings. To ask often, run the service with
   giantstream goes-with B00004TKVY B000FH4JA2 --store ./out -k 5
   giantstream goes-with B00004TKVY --store ./out --json | jq -r '.results[].id'`,
 	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
-		if count < 1 {
-			return command.UsageError(fmt.Errorf("--count is %d; it must be 1 or more", count))
+		want, err := which.read()
+		if err != nil {
+			return command.UsageError(err)
 		}
-		found, err := findComplements(ctx, a, pipe, doc, ids, count)
+		found, err := findComplements(ctx, a, pipe, doc, ids, want)
 		if err != nil {
 			return err
 		}
 		if asJSON {
 			return command.WriteJSON(a.Out, found)
 		}
-		return printComplements(a, found)
+		return printComplements(a, found, &which)
 	})
 	one := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -74,19 +77,19 @@ The command reads all embeddings. To ask often, run the service with
 		ids = args
 		return one(cmd, nil)
 	}
-	cmd.Flags().IntVarP(&count, "count", "k", 10, "how many")
+	which.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
 	return cmd
 }
 
 func findComplements(ctx context.Context, a *command.App, pipe *command.Pipeline, doc *generation.Doc, ids []string,
-	count int) (*complements, error) {
+	want answer.Wanted) (*complements, error) {
 	catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, true)
 	if err != nil {
 		return nil, err
 	}
 	defer closeCatalog()
-	basket, err := catalog.GoesWith(ids, count)
+	basket, err := catalog.GoesWith(ids, want)
 	if errors.Is(err, answer.ErrUnknown) && len(ids) == 1 {
 		return nil, explainUnknown(ctx, pipe, ids[0], err)
 	}
@@ -96,20 +99,22 @@ func findComplements(ctx context.Context, a *command.App, pipe *command.Pipeline
 	found := &complements{Generation: basket.Generation, IDs: ids, Results: make([]complement, len(basket.Items))}
 	wanted := map[string]*string{}
 	for i, c := range basket.Items {
-		found.Results[i] = complement{ID: c.ID, Score: c.Score, Support: c.Support, Partner: c.Partner}
+		found.Results[i] = complement{ID: c.ID, Score: c.Score, Support: c.Support, Partner: c.Partner,
+			Attributes: c.Attributes}
 		wanted[c.ID] = &found.Results[i].Text
 	}
 	return found, addTexts(ctx, pipe, wanted)
 }
 
-func printComplements(a *command.App, found *complements) error {
+func printComplements(a *command.App, found *complements, which *wantedFlags) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, c := range found.Results {
 		said := "by text"
 		if c.Partner != "" {
 			said = fmt.Sprintf("%s, %s", command.Plural(int(c.Support), "order"), console.Plain(c.Partner))
 		}
-		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s\n", c.Score, console.Plain(c.ID), said, shortened(c.Text))
+		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s%s\n", c.Score, console.Plain(c.ID), said, which.columns(c.Attributes),
+			shortened(c.Text))
 	}
 	return w.Flush()
 }

@@ -13,6 +13,7 @@ import (
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/logview"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/stream/commitlog"
 	"giantstream/train/answer"
 	"giantstream/train/generation"
@@ -23,6 +24,8 @@ type match struct {
 	ID     string  `json:"id"`
 	Cosine float32 `json:"cosine"`
 	Text   string  `json:"text,omitempty"`
+
+	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
 type matches struct {
@@ -36,7 +39,7 @@ type matches struct {
 func Similar(a *command.App) *cobra.Command {
 	var (
 		text   string
-		count  int
+		which  wantedFlags
 		asJSON bool
 	)
 	var ids []string
@@ -51,10 +54,12 @@ The command reads all embeddings. To ask often, run the service with
 --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		Example: `  giantstream similar net/http.Client --store ./out
   giantstream similar --text 'waterproof hiking boots' --store ./out -k 5
+  giantstream similar B00004TKVY --store ./out --where 'price<50 and stock>0' --show price
   giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'`,
 	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
-		if count < 1 {
-			return command.UsageError(fmt.Errorf("--count is %d; it must be 1 or more", count))
+		want, err := which.read()
+		if err != nil {
+			return command.UsageError(err)
 		}
 		catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, false)
 		if err != nil {
@@ -65,9 +70,9 @@ The command reads all embeddings. To ask often, run the service with
 		var nearest answer.Nearest
 		if len(ids) > 0 {
 			found.ID = ids[0]
-			nearest, err = catalog.ByID(ids[0], count)
+			nearest, err = catalog.ByID(ids[0], want)
 		} else {
-			nearest, err = catalog.ByText(text, count)
+			nearest, err = catalog.ByText(text, want)
 		}
 		if errors.Is(err, answer.ErrUnknown) {
 			return explainUnknown(ctx, pipe, ids[0], err)
@@ -77,7 +82,7 @@ The command reads all embeddings. To ask often, run the service with
 		}
 		found.Generation, found.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
 		for i, n := range nearest.Neighbours {
-			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine}
+			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine, Attributes: n.Attributes}
 		}
 		wanted := map[string]*string{}
 		if found.ID != "" {
@@ -92,7 +97,7 @@ The command reads all embeddings. To ask often, run the service with
 		if asJSON {
 			return command.WriteJSON(a.Out, found)
 		}
-		return printMatches(a, &found)
+		return printMatches(a, &found, &which)
 	})
 	one := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -111,7 +116,7 @@ The command reads all embeddings. To ask often, run the service with
 		return one(cmd, nil)
 	}
 	cmd.Flags().StringVar(&text, "text", "", "find what is similar to this `TEXT`")
-	cmd.Flags().IntVarP(&count, "count", "k", 10, "how many")
+	which.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
 	return cmd
 }
@@ -134,7 +139,7 @@ func openCatalog(ctx context.Context, a *command.App, pipe *command.Pipeline, do
 	}
 	catalog = answer.New(answer.Options{Store: pipe.Store, Log: logview.Tail{Store: pipe.Store},
 		Shards: pipe.Identity.Shards, Exact: true, Complements: complements,
-		Generation: func() *generation.Generation { return g }})
+		Attributes: wiring.AttributesOf(pipe.Config), Generation: func() *generation.Generation { return g }})
 	_, err = catalog.Update(ctx)
 	return catalog, closeDevice, err
 }
@@ -191,7 +196,7 @@ func explainUnknown(ctx context.Context, pipe *command.Pipeline, id string, err 
 	return fmt.Errorf("%w. Did you mean %s?", err, strings.Join(same[:min(most, len(same))], ", "))
 }
 
-func printMatches(a *command.App, found *matches) error {
+func printMatches(a *command.App, found *matches, which *wantedFlags) error {
 	p := &command.Printer{Out: a.Out}
 	if found.ID != "" {
 		p.Heading("%s", console.Plain(found.ID))
@@ -203,7 +208,8 @@ func printMatches(a *command.App, found *matches) error {
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, m := range found.Results {
-		fmt.Fprintf(w, "%.3f\t%s\t%s\n", m.Cosine, console.Plain(m.ID), shortened(m.Text))
+		fmt.Fprintf(w, "%.3f\t%s\t%s%s\n", m.Cosine, console.Plain(m.ID), which.columns(m.Attributes),
+			shortened(m.Text))
 	}
 	return w.Flush()
 }

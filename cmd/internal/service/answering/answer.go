@@ -11,6 +11,7 @@ import (
 	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service/settings"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/train/answer"
@@ -60,7 +61,7 @@ func (a *Answer) Open() {
 	a.Registry.MustRegister(a.count, a.seconds)
 	if a.Shards > 0 {
 		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
-			Generation: a.Served.Current, Complements: true})
+			Generation: a.Served.Current, Complements: true, Attributes: wiring.AttributesOf(a.Settings.Get())})
 	}
 }
 

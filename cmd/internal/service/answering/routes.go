@@ -47,10 +47,12 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 	}
 	if a.Catalog != nil {
 		questions := answer.Handler(a.Catalog, a.answered)
+		wanted := []string{"k", "where", "show"}
 		routes = append(routes,
-			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: []string{"k"}},
+			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: wanted},
 			route{pattern: "POST /similar", handler: questions},
-			route{pattern: "GET /goes-with", handler: questions, parameters: []string{"id" + endpoint.List, "k"}},
+			route{pattern: "GET /goes-with", handler: questions,
+				parameters: append([]string{"id" + endpoint.List}, wanted...)},
 			route{pattern: "POST /goes-with", handler: questions},
 			route{pattern: "POST /embed", handler: questions},
 			route{pattern: "GET /openapi.json", handler: questions})
