@@ -13,6 +13,7 @@ import (
 
 // The paper's table for a pipeline's graph: as text, as JSON and as a picture.
 func TestAblation(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	place := []string{"-c", config, "--store", dir}

@@ -48,6 +48,7 @@ var badEdges = []badLine{
 // Two input files full of bad records: every bad one ends in the dead letters, with its reason and
 // its bytes; every good one counts.
 func TestBadRecords(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	h := newAuthor(3, 150).beginning() // duplicates and out of order, too
 	h.nodes = append(h.nodes, nodeEvent{ID: "never seen", At: epoch, Deleted: true})
@@ -113,6 +114,7 @@ func TestBadRecords(t *testing.T) {
 // A record that was refused because of a limit is accepted once the limit is raised and its dead
 // letter is replayed.
 func TestReplayAfterRaisedLimit(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	h := newAuthor(4, 150).beginning()
 	files := writeMixed(t, inputs, h)

@@ -16,6 +16,7 @@ import (
 
 // Each run over a changing catalog processes what has changed since the last one, and no more.
 func TestRunsOneAfterAnother(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	flags := []string{"run", "-c", config, "--store", dir, "--until-idle"}
@@ -94,6 +95,7 @@ func rewrittenSince(t *testing.T, dir string, cut commitlog.Cut) []string {
 
 // The results depend neither on the number of shards nor on the number of processors.
 func TestSameResultsOnAnyMachine(t *testing.T) {
+	t.Parallel()
 	inputs := t.TempDir()
 	a := newAuthor(7, 300)
 	histories := []history{a.beginning(), a.later()}
@@ -135,6 +137,7 @@ func anyShard(o *outcome) {
 // Ctrl-C ends a run in order, with a code of its own, and the same command continues where it
 // stopped.
 func TestInterruptedRunResumes(t *testing.T) {
+	t.Parallel()
 	inputs := t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	h := newAuthor(8, 300).beginning()
@@ -165,6 +168,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 
 // The service makes its first generation by itself, and shuts down cleanly on request.
 func TestServiceStopsInOrder(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	h := newAuthor(9, 200).beginning()

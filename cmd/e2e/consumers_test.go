@@ -11,6 +11,7 @@ import (
 // Others read what a run leaves without code of ours: pyarrow and DuckDB find the types of
 // docs/format and the counts of generation.json.
 func TestRunInPyarrowAndDuckDB(t *testing.T) {
+	t.Parallel()
 	needsPyarrow(t)
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
@@ -24,6 +25,7 @@ func TestRunInPyarrowAndDuckDB(t *testing.T) {
 // They find in exports what export.json says: as of an event time from the topics and from the log, with embeddings and
 // without, and of the newest manifests.
 func TestExportsInPyarrowAndDuckDB(t *testing.T) {
+	t.Parallel()
 	needsPyarrow(t)
 	inputs, dir, into := t.TempDir(), t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)

@@ -60,6 +60,7 @@ func TestBuildByACrew(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a dozen processes")
 	}
+	t.Parallel()
 	b, w := embeddedPlace(t)
 	store := filepath.ToSlash(filepath.Join(w.dir, "store"))
 	buildByACrew(t, crewConfig+fmt.Sprintf("store: \"file://%s\"\nkafka: {brokers: [%q]}\n", store, b.Addrs()[0]),

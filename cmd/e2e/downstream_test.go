@@ -10,6 +10,7 @@ import (
 
 // Classifiers on a finished generation, with each way to split its nodes.
 func TestHeads(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	place := []string{"-c", config, "--store", dir}

@@ -25,6 +25,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills and restarts the program 50 times, which takes minutes")
 	}
+	t.Parallel()
 	kills := envNumber(t, "GIANTSTREAM_KILLS", 50)
 	seed := envNumber(t, "GIANTSTREAM_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("GIANTSTREAM_SEED=%d", seed)
@@ -156,6 +157,7 @@ func TestKilledInTraining(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains for seconds")
 	}
+	t.Parallel()
 	inputs := t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), longTraining)
 	h := newAuthor(2, 4000).beginning()

@@ -12,6 +12,7 @@ import (
 
 // While one process builds a generation, others do not, and they log which process it is.
 func TestTheBuilderIsNamed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := openStore(t, dir)
 	id := commitlog.Identity{Name: "test", Shards: 1}

@@ -15,6 +15,7 @@ import (
 // Whatever happens to the files of the local state between two runs, the next run ends well, and its
 // graph is that of all changes.
 func TestDamagedStateIsBuiltAgain(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	flags := []string{"run", "-c", config, "--store", dir, "--until-idle"}
@@ -75,6 +76,7 @@ func damageStates(t *testing.T, dir string, rng *rand.Rand) (did []string) {
 
 // What a run leaves is for its user alone, whatever the umask: texts, ids, embeddings.
 func TestFilesOfARunArePrivate(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files inherit the rights of their folder")
 	}

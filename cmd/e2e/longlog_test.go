@@ -16,6 +16,7 @@ import (
 // TestLongLog runs the program on a log of GIANTSTREAM_MANIFESTS manifests, and says what that takes. Those
 // after the first few have no rows, so that what is measured is the log.
 func TestLongLog(t *testing.T) {
+	t.Parallel()
 	n := int64(envNumber(t, "GIANTSTREAM_MANIFESTS", 2000)) // each takes a file
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"),

@@ -17,6 +17,7 @@ import (
 
 // SIGHUP makes a service read its file again. A file that it refuses changes nothing and does not end it.
 func TestReloadOnHangup(t *testing.T) {
+	t.Parallel()
 	addr, err := freeport.Addr(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ const reshardConfig = smallConfig + "refresh: {space: new}\n"
 // A change of the number of shards that is killed again and again ends with the same graph, rows and
 // embeddings, publishes nothing anew, and the pipeline goes on from there.
 func TestReshardKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := broker.Start(broker.Options{Dir: filepath.Join(dir, "broker")})
 	if err != nil {

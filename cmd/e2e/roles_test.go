@@ -14,6 +14,7 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for groups to balance")
 	}
+	t.Parallel()
 	h := newAuthor(7, 2000).beginning()
 	inputs := h.write(t, t.TempDir())
 	alone := t.TempDir()

@@ -14,6 +14,7 @@ import (
 // Secrets of the configuration show nowhere: not in what a command prints, not in errors, not in
 // logs at any level.
 func TestSecretsDoNotShow(t *testing.T) {
+	t.Parallel()
 	const accessKey, secretKey, password = "ACCESSKEYINTHECLEAR", "SECRETKEYINTHECLEAR", "PASSWORDINTHECLEAR"
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

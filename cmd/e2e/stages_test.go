@@ -10,6 +10,7 @@ import (
 // The next run with the same settings publishes a generation that was built by hand, one stage after the other. With
 // others, it makes one of its own.
 func TestGenerationByHand(t *testing.T) {
+	t.Parallel()
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	h := newAuthor(10, 200).beginning()

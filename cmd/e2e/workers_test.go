@@ -179,6 +179,7 @@ func TestWorkersShareAndTakeOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the broker to notice that a worker has died")
 	}
+	t.Parallel()
 	h := newAuthor(5, 3000).beginning()
 	inputs := h.write(t, t.TempDir())
 	alone := t.TempDir()

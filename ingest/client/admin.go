@@ -195,10 +195,12 @@ func (c *Client) listOffsets(
 	for _, t := range topics {
 		n := have[t].partitions
 		if n == 0 {
-			// kafka-go keeps metadata for some seconds. Is the topic newer than these?
+			// kafka-go keeps metadata for some seconds. Is the topic newer than these? It asks for others when it
+			// connects again.
 			if _, err := c.identify(ctx, []string{t}); err != nil {
 				return nil, err
 			}
+			c.transport.CloseIdleConnections()
 			return nil, fmt.Errorf("kafka topic %q: its metadata have not arrived yet", t)
 		}
 		out[t] = make([]int64, n)

@@ -50,13 +50,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Poll calls done, with a pause after each call, until done returns true or an error, or ctx ends. Once ctx has ended,
-// an error of Poll is the cause of ctx.
-func Poll(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
+// Poll calls done, with a pause after each call, until done returns true or an error, or ctx ends. The first pause is a
+// sixteenth of the longest, for what takes a moment; each is twice the one before. Once ctx has ended, an error of Poll
+// is the cause of ctx.
+func Poll(ctx context.Context, longest time.Duration, done func() (bool, error)) error {
+	pause := Backoff{Min: longest / 16, Max: longest}
 	for {
 		ok, err := done()
 		if err == nil && !ok {
-			err = Sleep(ctx, pause)
+			err = pause.Wait(ctx)
 		}
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -255,6 +255,7 @@ func TestFollowersFallBackAsAWhole(t *testing.T) {
 
 // waitPublishedWith waits until the rows of all shards are published with a generation.
 func waitPublishedWith(t *testing.T, s *Service, g int64) error {
+	defer s.publish.Hurry()()
 	return retry.Poll(t.Context(), publishedPoll, func() (bool, error) {
 		for p := range s.cfg.Shards {
 			head, err := commitlog.Head(t.Context(), s.store, p)
