@@ -145,6 +145,12 @@ func (l *Live) change(items []int32) {
 // Outdate has all items wait for their turn.
 func (l *Live) Outdate() { l.left = l.x.Items() }
 
+// InTurn has items of changed orders wait for their turn as all others do: where the hints at hand are of these orders.
+func (l *Live) InTurn() {
+	l.own = nil
+	clear(l.waits)
+}
+
 // Own is how many items of changed orders wait. Solve takes them first.
 func (l *Live) Own() int { return len(l.own) }
 

@@ -258,8 +258,7 @@ func BenchmarkLive(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(l.x.Lines()), "bytes/line")
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(l.Orders()), "bytes/order")
-		l.own = nil
-		clear(l.waits)
+		l.InTurn()
 		began, solved := time.Now(), 0
 		for k := range replaced {
 			set(k, ends[k], ends[k+1])
