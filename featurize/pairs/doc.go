@@ -19,8 +19,13 @@
 // A Ridge says what completes an order: each item is regressed on its partners, so that a partner says what the others
 // do not. An order that is asked about adds up what its items say of each further item.
 //
+// # Changes
+//
+// A Live holds orders that change, by key, and has what follows solved again: the items of a changed order at once, all
+// others in turn. Once all had their turn, nothing is left of what came before.
+//
 // # Memory
 //
 // A line, which is an item of an order, takes 8 bytes, and an eighth more as lists grow. An order takes about 40, an
-// item 32. A Counter takes 12 bytes an item.
+// item 32. A Counter takes 12 bytes an item. A Live takes about 80 bytes and the key for each order beside.
 package pairs

@@ -1,6 +1,7 @@
 package pairs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,7 +34,23 @@ type Incidence struct {
 	weight   []int64   // of each item
 	total    int64
 	lines    int
+
+	// compare says which of two items comes first where all else is equal, nil for the smaller number. counts says
+	// which items have partners and are some, nil for all: pairs with others are not made. A Live sets both.
+	compare func(a, b int32) int
+	counts  func(item int32) bool
 }
+
+// before says which item comes first, as cmp.Compare does.
+func (x *Incidence) before(a, b int32) int {
+	if x.compare == nil {
+		return cmp.Compare(a, b)
+	}
+	return x.compare(a, b)
+}
+
+// isCounted says whether an item has partners and is one.
+func (x *Incidence) isCounted(item int32) bool { return x.counts == nil || x.counts(item) }
 
 // What takes memory, as measured by BenchmarkPartners.
 const (

@@ -41,12 +41,22 @@ type Counter struct {
 
 // NewCounter returns a counter of pairs. It sees later changes of the incidence.
 func (x *Incidence) NewCounter() *Counter {
-	return &Counter{x: x, weight: make([]int64, len(x.of)), orders: make([]int32, len(x.of))}
+	c := &Counter{x: x}
+	c.grow()
+	return c
+}
+
+// grow makes room for the items that there are now.
+func (c *Counter) grow() {
+	if n := len(c.x.of) - len(c.weight); n > 0 {
+		c.weight, c.orders = append(c.weight, make([]int64, n)...), append(c.orders, make([]int32, n)...)
+	}
 }
 
 // count counts the pairs of an item, and those of the item with itself. What it has met is to be taken.
 func (c *Counter) count(item int32) {
 	x := c.x
+	c.grow()
 	for _, number := range x.of[item] {
 		o := x.orders[number]
 		if int(o.stated) > x.maxItems {
@@ -73,11 +83,14 @@ func (c *Counter) take(j int32) (orders int32, weight int64) {
 // Partners appends the partners of an item to out: the highest association first, of equal ones the smaller item.
 func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 	x := c.x
+	if !x.isCounted(item) {
+		return out
+	}
 	c.count(item)
 	begin := len(out)
 	for _, j := range c.met {
 		n, w := c.take(j)
-		if j == item {
+		if j == item || !x.isCounted(j) {
 			continue
 		}
 		if c.pairs++; int(n) < rule.MinSupport {
@@ -89,7 +102,7 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 	}
 	c.met = c.met[:0]
 	slices.SortFunc(out[begin:], func(a, b Partner) int {
-		return cmp.Or(cmp.Compare(b.Association, a.Association), cmp.Compare(a.Item, b.Item))
+		return cmp.Or(cmp.Compare(b.Association, a.Association), x.before(a.Item, b.Item))
 	})
 	if rule.MaxPartners > 0 {
 		out = out[:min(len(out), begin+rule.MaxPartners)]

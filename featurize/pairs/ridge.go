@@ -39,7 +39,7 @@ type Hint struct {
 
 // regression is that of an item.
 type regression struct {
-	partners []Partner // ascending
+	partners []Partner // in the order of the items
 	// gram has the weights of pairs of partners above the diagonal, in rows of len(partners).
 	gram []float64
 }
@@ -74,7 +74,7 @@ func (c *Counters) Ridges(items []int32, o Ridge) [][]Hint {
 	hints := make([][]Hint, len(items))
 	parallel.ForEach(len(items), 1, len(c.each), func(_, _, from, to int) {
 		for i := from; i < to; i++ {
-			hints[i] = all[i].solve(o)
+			hints[i] = all[i].solve(o, c.each[0].x.before)
 		}
 	})
 	return hints
@@ -84,15 +84,16 @@ func (c *Counters) Ridges(items []int32, o Ridge) [][]Hint {
 func (c *Counter) regression(item int32, o Ridge) regression {
 	found := c.Partners(item, Rule{Measure: Cosine, MinSupport: 1, MaxPartners: o.Partners}, nil)
 	r := regression{partners: slices.Clone(found), gram: make([]float64, len(found)*len(found))}
-	slices.SortFunc(r.partners, func(a, b Partner) int { return cmp.Compare(a.Item, b.Item) })
+	slices.SortFunc(r.partners, func(a, b Partner) int { return c.x.before(a.Item, b.Item) })
 	for a, p := range r.partners {
 		r.gram[a*len(found)+a] = float64(c.x.weight[p.Item])/unit + o.Penalty
 	}
 	return r
 }
 
-// fill writes the weights of the pairs of an item with greater ones to the regressions that have it.
+// fill writes the weights of the pairs of an item with those of greater numbers to the regressions that have it.
 func (c *Counter) fill(item int32, all []regression, uses []use) {
+	c.grow()
 	for _, number := range c.x.of[item] {
 		o := c.x.orders[number]
 		if int(o.stated) > c.x.maxItems {
@@ -109,9 +110,10 @@ func (c *Counter) fill(item int32, all []regression, uses []use) {
 	}
 	for _, u := range uses {
 		r, n := all[u.regression], len(all[u.regression].partners)
-		row := r.gram[int(u.row)*n : (int(u.row)+1)*n]
-		for b := int(u.row) + 1; b < n; b++ {
-			row[b] = float64(c.weight[r.partners[b].Item]) / unit
+		for b, p := range r.partners {
+			if p.Item > item {
+				r.gram[min(int(u.row), b)*n+max(int(u.row), b)] = float64(c.weight[p.Item]) / unit
+			}
 		}
 	}
 	for _, j := range c.met {
@@ -120,8 +122,8 @@ func (c *Counter) fill(item int32, all []regression, uses []use) {
 	c.met = c.met[:0]
 }
 
-// solve returns the hints that are kept.
-func (r regression) solve(o Ridge) (hints []Hint) {
+// solve returns the hints that are kept. before says which of two partners of the same weight comes first.
+func (r regression) solve(o Ridge, before func(a, b int32) int) (hints []Hint) {
 	n := len(r.partners)
 	if n == 0 {
 		return nil
@@ -142,7 +144,7 @@ func (r regression) solve(o Ridge) (hints []Hint) {
 		}
 	}
 	slices.SortFunc(hints, func(a, b Hint) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Partner, b.Partner))
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), before(a.Partner, b.Partner))
 	})
 	return slices.Clip(hints[:min(len(hints), o.Keep)])
 }

@@ -271,6 +271,20 @@ func (s *Segment) Attributes(ctx context.Context, store sink.Store) iter.Seq2[At
 	}
 }
 
+// Orders yields the segment's rows of orders, in the order of Rows, without what has expired by the Horizon of a block.
+func (s *Segment) Orders(ctx context.Context, store sink.Store) iter.Seq2[rows.Order, error] {
+	return func(yield func(rows.Order, error) bool) {
+		for row, err := range rowsOf(ctx, store, rows.Orders, s, rows.ReadOptions{}) {
+			if !yield(row.row, err) {
+				return
+			}
+		}
+	}
+}
+
+// Horizon says which orders count no more as of manifest To, by this shard.
+func (s *Segment) Horizon() rows.Horizon { return s.horizon }
+
 // AttributesRow is a row of attributes that changed alone, and the manifest that committed it.
 type AttributesRow struct {
 	rows.Attributes

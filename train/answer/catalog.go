@@ -15,7 +15,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
@@ -46,11 +48,14 @@ type Log interface {
 	Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error]
 }
 
-// Stretch is a piece of the commit log that ends with manifest To. Each node has at most one row in it. Of a row,
-// id, text, attributes and whether the node was deleted are read; its strings may be the reader's.
+// Stretch is a piece of the commit log that ends with manifest To. Each node has at most one row in it, and so has each
+// order. Of a row, id, text, attributes and whether the node was deleted are read; its strings may be the reader's.
 type Stretch struct {
 	To   int64
 	Rows iter.Seq2[Row, error]
+	// Orders that have changed, and which of all orders count no more by manifest To.
+	Orders  iter.Seq2[rows.Order, error]
+	Horizon rows.Horizon
 }
 
 // Row is a row of a Stretch.
@@ -70,10 +75,14 @@ type Options struct {
 	Generation func() *generation.Generation
 	// Complements are read, which GoesWith answers from.
 	Complements bool
+	// FollowOrders has what GoesWith answers from follow the orders. It holds them all in memory.
+	FollowOrders bool
 	// Attributes that questions may ask for.
 	Attributes []filter.Attribute
 	// Exact searches all embeddings for each question: for processes that answer few.
 	Exact bool
+	// Now is the clock by which SolveShare is kept, nil for the system's.
+	Now func() time.Time
 }
 
 // Catalog is safe for concurrent use, but for Update, which one goroutine calls.
@@ -92,7 +101,7 @@ type state struct {
 	index *nearest.Index // knows all nodes; those without text have no vector
 	// attributes are those of the nodes by their handles in the index.
 	attributes *filter.Table
-	// complements are those of the orders at the cut, nil for none.
+	// complements are those of the orders, nil for none.
 	complements *complements
 }
 
@@ -108,29 +117,28 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 		return false, nil
 	}
 	s := c.now.Load()
-	if s == nil || s.generation.Doc.Generation != g.Doc.Generation {
+	loads := s == nil || s.generation.Doc.Generation != g.Doc.Generation
+	if loads {
 		if s, err = c.load(ctx, g); err != nil {
 			return false, fmt.Errorf("read the embeddings of generation %d: %w", g.Doc.Generation, err)
 		}
-		// Changes after the cut come first, so that no answer goes back in time.
-		if _, err := c.follow(ctx, s); err != nil {
-			return false, err
-		}
-		c.now.Store(s)
-		return true, nil
 	}
-	return c.follow(ctx, s)
+	if changed, err = c.follow(ctx, s); err != nil {
+		return changed && !loads, err
+	}
+	solved := s.complements.solve(ambient.Clock(c.opts.Now))
+	// Changes after the cut come first, so that no answer goes back in time.
+	c.now.Store(s)
+	return loads || changed || solved, nil
 }
 
 // load indexes a generation's own embeddings.
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
 	s := &state{generation: g, index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
 		attributes: filter.NewTable(c.opts.Attributes)}
-	if c.opts.Complements {
-		var err error
-		if s.complements, err = readComplements(ctx, c.opts.Store, g.Doc); err != nil {
-			return nil, err
-		}
+	var err error
+	if s.complements, err = c.complementsOf(ctx, g.Doc); err != nil {
+		return nil, err
 	}
 	n := 0
 	for _, part := range g.Doc.Embeddings {
@@ -169,6 +177,7 @@ func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, e
 			return nil, err
 		}
 	}
+	s.complements.belongTo(s)
 	return s, nil
 }
 
@@ -235,13 +244,13 @@ func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error
 					return changed, err
 				}
 			}
-			if err := w.flush(); err != nil {
+			if err := errors.Join(w.flush(), s.complements.follow(shard, &stretch)); err != nil {
 				return changed, err
 			}
 			changed, s.seq[shard] = true, stretch.To
 		}
 	}
-	return changed, nil
+	return changed, s.complements.expire()
 }
 
 // writer brings records into the index, a batch at a time.
@@ -292,6 +301,7 @@ func (w *writer) remove(id string) {
 	if h, known := w.index.Handle(id); known {
 		w.attributes.Clear(h)
 		w.index.Remove(id)
+		w.complements.noteNode(id)
 	}
 }
 
@@ -348,6 +358,11 @@ func (w *writer) flush() error {
 	change, err := w.index.Prepare(w.ids, w.vectors)
 	if err != nil {
 		return err
+	}
+	for _, id := range w.ids {
+		if _, known := w.index.Handle(id); !known {
+			w.complements.noteNode(id)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

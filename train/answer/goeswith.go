@@ -2,13 +2,11 @@ package answer
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/numeric"
 )
@@ -16,62 +14,6 @@ import (
 // textShare is how much the cosine with the mean of the asked nodes counts beside the scores of orders
 // (docs/measurements/2026-11-26.md).
 const textShare = 0.1
-
-// complements are the rows of a generation's goes-with.parquet by partner, which is what a basket has. They take 12
-// bytes a row, and about 80 and its id for each node that has any.
-type complements struct {
-	number map[string]int32
-	ids    []string
-	// start is where the rows of each partner begin, and at last how many there are.
-	start   []int
-	item    []int32
-	score   []float32
-	support []int32
-}
-
-// readComplements reads the rows twice, so that they are held once. It returns nil for a generation without orders.
-func readComplements(ctx context.Context, store sink.Store, doc *generation.Doc) (*complements, error) {
-	if doc.GoesWith == nil {
-		return nil, nil
-	}
-	c := &complements{number: map[string]int32{}}
-	var counts []int
-	for r, err := range generation.Complements(ctx, store, doc) {
-		if err != nil {
-			return nil, err
-		}
-		c.intern(r.Item)
-		p := c.intern(r.Partner)
-		counts = append(counts, make([]int, len(c.ids)-len(counts))...)
-		counts[p]++
-	}
-	c.start = make([]int, len(c.ids)+1)
-	for p, n := range counts {
-		c.start[p+1] = c.start[p] + n
-	}
-	rows := c.start[len(c.ids)]
-	c.item, c.score, c.support = make([]int32, rows), make([]float32, rows), make([]int32, rows)
-	next := slices.Clone(c.start)
-	for r, err := range generation.Complements(ctx, store, doc) {
-		if err != nil {
-			return nil, err
-		}
-		at := &next[c.number[r.Partner]]
-		c.item[*at], c.score[*at], c.support[*at] = c.number[r.Item], r.Score, r.Support
-		*at++
-	}
-	return c, nil
-}
-
-func (c *complements) intern(id string) int32 {
-	n, known := c.number[id]
-	if !known {
-		id = strings.Clone(id)
-		n = int32(len(c.ids))
-		c.number[id], c.ids = n, append(c.ids, id)
-	}
-	return n
-}
 
 // Basket is what goes with a basket of nodes, the highest score first.
 type Basket struct {
@@ -151,22 +93,24 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 
 // of adds up the rows of a basket.
 func (c *complements) of(basket []string) map[string]*Complement {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	found := map[int32]*Complement{}
 	for _, id := range basket {
 		p, ok := c.number[id]
 		if !ok {
 			continue
 		}
-		for at := c.start[p]; at < c.start[p+1]; at++ {
-			one := found[c.item[at]]
+		for _, row := range c.says[p] {
+			one := found[row.item]
 			if one == nil {
-				one = &Complement{ID: c.ids[c.item[at]], best: -math.MaxFloat32}
-				found[c.item[at]] = one
+				one = &Complement{ID: c.ids[row.item], best: -math.MaxFloat32}
+				found[row.item] = one
 			}
-			one.Score += float64(c.score[at])
-			one.Support += int64(c.support[at])
-			if c.score[at] > one.best {
-				one.best, one.Partner = c.score[at], id
+			one.Score += float64(row.score)
+			one.Support += int64(row.support)
+			if row.score > one.best {
+				one.best, one.Partner = row.score, id
 			}
 		}
 	}

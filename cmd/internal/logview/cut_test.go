@@ -14,10 +14,16 @@ import (
 func commit(t *testing.T, store sink.Store, seq int64, nodes []rows.Row, orders []rows.Order,
 	attributes ...rows.Attributes) {
 	t.Helper()
-	n := int64(-1)
+	commitWith(t, store, &commitlog.Manifest{Seq: seq}, nodes, orders, attributes...)
+}
+
+// commitWith is commit of a window whose manifest says more.
+func commitWith(t *testing.T, store sink.Store, m *commitlog.Manifest, nodes []rows.Row, orders []rows.Order,
+	attributes ...rows.Attributes) {
+	t.Helper()
+	n, seq := int64(-1), m.Seq
 	key := func() string { n++; return commitlog.RowKey(0, seq, "abc", n) }
-	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Seq: seq, Writer: "w-abc",
-		Next: map[string]int64{"nodes": seq}}
+	m.Format, m.Writer, m.Next = commitlog.ManifestFormat, "w-abc", map[string]int64{"nodes": seq}
 	var err error
 	m.Objects, m.Rows, err = commitlog.WriteObjects(t.Context(), store, rows.Nodes, key, 10, rows.WriteOptions{},
 		each(nodes))

@@ -32,7 +32,8 @@ func (t Tail) stretches(ctx context.Context, shard int, after int64, columns ...
 				yield(answer.Stretch{}, err)
 				return
 			}
-			if !yield(answer.Stretch{To: segment.To, Rows: t.rows(ctx, segment, columns)}, nil) {
+			if !yield(answer.Stretch{To: segment.To, Rows: t.rows(ctx, segment, columns),
+				Orders: segment.Orders(ctx, t.Store), Horizon: segment.Horizon()}, nil) {
 				return
 			}
 		}

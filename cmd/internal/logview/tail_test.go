@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -80,6 +81,76 @@ func TestStretchesSayWhatWindowsSay(t *testing.T) {
 			if !strings.HasSuffix(w, got[id]) || got[id] == "" {
 				t.Errorf("merged %t: attributes alone of %s are %s, want %s", merged, id, got[id], w)
 			}
+		}
+	}
+}
+
+// The orders of all stretches, one after the other, that count by the latest horizon are those of the cut, whether rows
+// are merged or not.
+func TestStretchesSayWhichOrdersCount(t *testing.T) {
+	const windows, day = 70, int64(24 * time.Hour / time.Microsecond)
+	store := &memstore.Store{}
+	r := rand.New(rand.NewPCG(1, 2))
+	for seq := int64(1); seq <= windows; seq++ {
+		var orders []rows.Order
+		for id := range 9 {
+			o := rows.Order{OrderID: fmt.Sprintf("o%d", id*10+r.IntN(10)), Time: seq * day, EventTime: seq * day}
+			for item := range 4 {
+				if r.IntN(3) > 0 {
+					o.Items, o.Quantities = append(o.Items, fmt.Sprint("i", item)), append(o.Quantities, 1)
+				}
+			}
+			if o.Deleted = len(o.Items) == 0; r.IntN(3) == 0 && !o.Deleted {
+				times := o.LineTimes()
+				times[0] -= day * int64(r.IntN(20))
+				o.SetLineTimes(times)
+			}
+			orders = append(orders, o)
+		}
+		m := &commitlog.Manifest{Seq: seq, OrderClock: seq * day, OrderHorizon: rows.Horizon(max(0, seq-30) * day)}
+		commitWith(t, store, m, nil, orders)
+	}
+	cut := commitlog.Cut{0: windows}
+	horizon, err := cut.OrderHorizon(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for o, err := range cut.Orders(t.Context(), store, 0, horizon) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[strings.Clone(o.OrderID)] = fmt.Sprint(o.Items, o.LineTimes())
+	}
+	for _, merged := range []bool{false, true} {
+		if merged {
+			c := commitlog.NewCompactor(commitlog.CompactorOptions{Store: store})
+			if n, err := c.Merge(t.Context()); err != nil || n == 0 {
+				t.Fatalf("merged %d blocks, %v", n, err)
+			}
+		}
+		got, latest := map[string]string{}, rows.Horizon(0)
+		held := map[string]rows.Order{}
+		for s, err := range (Tail{Store: store}).Stretches(t.Context(), 0, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			latest = max(latest, s.Horizon)
+			for o, err := range s.Orders {
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.OrderID = strings.Clone(o.OrderID)
+				held[o.OrderID] = o
+			}
+		}
+		for id, o := range held {
+			if o.Expire(latest); !o.Deleted {
+				got[id] = fmt.Sprint(o.Items, o.LineTimes())
+			}
+		}
+		if !maps.Equal(got, want) || latest != horizon || len(want) == 0 {
+			t.Errorf("merged %t: by %d, orders %v, want %v", merged, latest, got, want)
 		}
 	}
 }

@@ -200,3 +200,58 @@ func TestOrdersStartAGeneration(t *testing.T) {
 	due(fmt.Sprintf("%d changes of orders since generation 2", shopOrders/10+shopOrders/5))
 	build()
 }
+
+// The role serve says what goes with what as orders come, without a new generation, and forgets what is taken back.
+func TestOrdersAreAnsweredAsTheyCome(t *testing.T) {
+	store, roles := &memstore.Store{}, AllRoles()
+	roles.Serve = true
+	s, cfg := testServiceWith(t, store, roles, listen(t), func(c *config.Config) {
+		b := &c.Ingest.Baskets
+		b.Topic, b.ID, b.Time, b.EventTime = "orders", "order", "placed", "at"
+		b.Items, b.Quantity = "lines[*].sku", "lines[*].n"
+		c.Refresh.MinChanges = 1 << 30 // one generation
+	})
+	all := map[string]any{}
+	for i := range shopOrders {
+		all[fmt.Sprint("o", i)] = wholeOrder(i, linesOf(i), "2026-02-01")
+	}
+	produce(t, s, "orders", all)
+	produceGraph(t, s, cfg)
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.UpToDate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// said returns what the first says of the second, as the answer has it.
+	said := func(one, other string) string {
+		code, body := ask(t, cfg, "GET", "/goes-with?id="+one+"&k=1000", "")
+		_, of, found := strings.Cut(body, `"id":"`+other+`"`)
+		if of, _, _ = strings.Cut(of, "}"); code != 200 || !found {
+			return body
+		}
+		return of
+	}
+	const one, other = 3, 50 // of no order together
+	if strings.Contains(said(nodeID(one), nodeID(other)), "partner") {
+		t.Fatal("two nodes go with each other before they do")
+	}
+	for k := range 5 {
+		all[fmt.Sprint("o", k)] = wholeOrder(k, []string{nodeID(one), nodeID(other)}, "2026-02-02")
+	}
+	produce(t, s, "orders", all)
+	eventually(t, "five orders of both are answered", func() bool {
+		of := said(nodeID(one), nodeID(other))
+		return strings.Contains(of, `"support":5`) && strings.Contains(of, `"partner":"`+nodeID(one)+`"`)
+	})
+	produce(t, s, "orders", map[string]any{"o0": nil, "o1": nil})
+	eventually(t, "two were deleted", func() bool {
+		return strings.Contains(said(nodeID(one), nodeID(other)), `"support":3`)
+	})
+	if g := s.Current(); g.Doc.Generation != 1 {
+		t.Errorf("generation %d is served", g.Doc.Generation)
+	}
+	if f, follows := s.answer.Catalog.Following(); !follows || f.Orders != shopOrders-2 || f.Solved == 0 {
+		t.Errorf("following: %+v, %t", f, follows)
+	}
+}

@@ -61,7 +61,8 @@ func (a *Answer) Open() {
 	a.Registry.MustRegister(a.count, a.seconds)
 	if a.Shards > 0 {
 		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
-			Generation: a.Served.Current, Complements: true, Attributes: wiring.AttributesOf(a.Settings.Get())})
+			Generation: a.Served.Current, Complements: true, FollowOrders: true,
+			Attributes: wiring.AttributesOf(a.Settings.Get())})
 	}
 }
 
