@@ -90,7 +90,7 @@ func where(t *testing.T, short string) *filter.Expr {
 // likeFirst returns the ids of all nodes like node-0001 that match a filter.
 func (w *world) likeFirst(t *testing.T, short string) (ids []string) {
 	t.Helper()
-	got, err := w.ByID("node-0001", Wanted{K: 1000, Where: where(t, short)})
+	got, err := w.Similar([]Like{{ID: "node-0001", Weight: 1}}, Wanted{K: 1000, Where: where(t, short)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestAnswersBesideChanges(t *testing.T) {
 	for range cap(done) {
 		go func() {
 			for range 300 {
-				a, err := w.ByText("topic1word1 topic2word2", Wanted{K: 20, Where: cheap,
+				a, err := w.Similar([]Like{{Text: "topic1word1 topic2word2", Weight: 1}}, Wanted{K: 20, Where: cheap,
 					Show: []string{"price"}})
 				for _, n := range a.Neighbours {
 					if price, ok := n.Attributes["price"].(float64); !ok || price >= 100 {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,16 +23,6 @@ import (
 	"giantstream/train/answer/filter"
 	"giantstream/train/generation"
 	"giantstream/train/nearest"
-)
-
-// Errors of questions.
-var (
-	// ErrEmpty: there is no generation yet, or its embeddings are still being read.
-	ErrEmpty = errors.New("no embeddings yet")
-	// ErrUnknown: no node has this id.
-	ErrUnknown = errors.New("no such node")
-	// ErrNoText: the text, or the node's, has nothing that the encoder knows, so that it is near to nothing.
-	ErrNoText = errors.New("no text that the encoder knows")
 )
 
 // batch is how many texts are encoded, and embeddings indexed, at a time.
@@ -394,123 +383,4 @@ func (c *Catalog) Size() (Size, error) {
 	defer s.mu.RUnlock()
 	all, probed := s.index.Cells()
 	return Size{s.generation.Doc.Generation, s.index.Len(), all, probed}, nil
-}
-
-// Wanted says which answers to a question are wanted.
-type Wanted struct {
-	K int
-	// Where the answers match, nil for any. If K match, K are answered.
-	Where *filter.Expr
-	// Show names attributes that come with the answers.
-	Show []string
-}
-
-// Nearest is the nearest nodes, the nearest first, by a generation's embeddings.
-type Nearest struct {
-	Generation int64
-	Neighbours []Neighbour
-}
-
-// Neighbour is a node near another, or near a text.
-type Neighbour struct {
-	ID         string
-	Cosine     float32
-	Attributes map[string]any // those that were to be shown, nil for none
-}
-
-// ByID returns the nodes nearest to a node. Errors are those of this package, and filter.Error.
-func (c *Catalog) ByID(id string, w Wanted) (Nearest, error) {
-	s := c.now.Load()
-	if s == nil {
-		return Nearest{}, ErrEmpty
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	v := make([]float32, s.index.Dim())
-	if !s.index.Vector(id, v) {
-		if s.hasNoText(id) {
-			return Nearest{}, fmt.Errorf("node %q: %w", id, ErrNoText)
-		}
-		return Nearest{}, unknown(id)
-	}
-	return s.nearest(v, w, id)
-}
-
-// hasNoText says whether a node exists that has no embedding.
-func (s *state) hasNoText(id string) bool {
-	_, known := s.index.Handle(id)
-	return known && !s.index.Vector(id, make([]float32, s.index.Dim()))
-}
-
-func unknown(id string) error {
-	return fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
-}
-
-// ByText returns the nodes nearest to a text, as if it were a new node's. Errors are as those of ByID.
-func (c *Catalog) ByText(text string, w Wanted) (Nearest, error) {
-	s := c.now.Load()
-	if s == nil {
-		return Nearest{}, ErrEmpty
-	}
-	records, err := s.generation.EmbedTexts([]string{text})
-	if err != nil {
-		return Nearest{}, err
-	}
-	if len(records[0].Vector) == 0 {
-		return Nearest{}, ErrNoText
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.nearest(records[0].Vector, w)
-}
-
-// nearest answers with nodes other than some.
-func (s *state) nearest(v []float32, w Wanted, except ...string) (Nearest, error) {
-	in, err := s.among(w)
-	if err != nil {
-		return Nearest{}, err
-	}
-	out := Nearest{Generation: s.generation.Doc.Generation}
-	for _, n := range s.index.Search(v, w.K+len(except), in) {
-		if len(out.Neighbours) < w.K && !slices.Contains(except, n.ID) {
-			out.Neighbours = append(out.Neighbours, Neighbour{n.ID, n.Cosine, s.show(n.ID, w)})
-		}
-	}
-	return out, nil
-}
-
-// among returns the handles of the nodes that may be an answer, nil for all.
-func (s *state) among(w Wanted) (filter.Set, error) {
-	if err := s.attributes.Check(w.Show); err != nil || w.Where == nil {
-		return nil, err
-	}
-	return s.attributes.Select(w.Where, s.index.Handles())
-}
-
-// show returns the attributes of a node that are wanted.
-func (s *state) show(id string, w Wanted) map[string]any {
-	h, known := s.index.Handle(id)
-	if !known || len(w.Show) == 0 {
-		return nil
-	}
-	return s.attributes.Values(h, w.Show)
-}
-
-// Embed returns the embeddings of texts, and the generation that made them. A text that has nothing that the encoder
-// knows has no vector.
-func (c *Catalog) Embed(texts []string) (vectors [][]float32, dims int, number int64, err error) {
-	s := c.now.Load()
-	if s == nil {
-		return nil, 0, 0, ErrEmpty
-	}
-	for part := range slices.Chunk(texts, batch) {
-		records, err := s.generation.EmbedTexts(part)
-		if err != nil {
-			return nil, 0, 0, err
-		}
-		for _, r := range records {
-			vectors = append(vectors, r.Vector)
-		}
-	}
-	return vectors, s.index.Dim(), s.generation.Doc.Generation, nil
 }

@@ -29,9 +29,20 @@ type Complement struct {
 	// Support is how many orders have the node and one of the basket, counted for each of the basket.
 	Support int64
 	// Partner is the node of the basket that says it most, "" where texts alone say it.
-	Partner    string
+	Partner string
+	// Text is the share of the cosine in the score. The rest is what Because adds up to, exactly, in its order.
+	Text float64
+	// Because has what each node of the basket says, if it was asked for: those that say anything, by id.
+	Because    []Reason
 	Attributes map[string]any // as of a Neighbour
 	best       float32
+}
+
+// Reason is what a node of a basket says of another.
+type Reason struct {
+	ID      string
+	Score   float64
+	Support int64 // orders that have both
 }
 
 // GoesWith returns the nodes that go best with a basket of nodes, each of which counts once. Errors are those of
@@ -52,47 +63,65 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	if err != nil {
 		return Basket{}, err
 	}
-	in, err := s.among(w)
+	p, err := s.pool(basket, &w)
 	if err != nil {
 		return Basket{}, err
 	}
-	found := s.complements.of(basket)
+	found := s.complements.of(basket, w.Explain)
 	if len(found) == 0 && mean == nil {
 		return Basket{}, fmt.Errorf("none of the %d nodes is in an order with another, and they have %w", len(basket),
 			ErrNoText)
 	}
-	for _, n := range s.index.Search(mean, w.K+len(basket), in) {
-		if found[n.ID] == nil {
-			found[n.ID] = &Complement{ID: n.ID}
-		}
-	}
-	for _, id := range basket {
-		delete(found, id)
-	}
-	all := make([]Complement, 0, len(found))
-	v := make([]float32, s.index.Dim())
+	all, against := make([]Complement, 0, len(found)), map[string]bool{}
 	for id, one := range found {
-		h, known := s.index.Handle(id)
-		if !known || in != nil && !in.Has(h) {
-			continue // deleted since the cut, or not wanted
+		if p.has(id) {
+			all = append(all, *one)
 		}
-		if s.index.Vector(id, v) && mean != nil {
-			one.Score += textShare * numeric.Cosine(v, mean)
+		if one.Score < 0 {
+			against[id] = true
 		}
-		all = append(all, *one)
+	}
+	// Of the others the nearest are enough: what orders speak for comes before what is as near.
+	for _, n := range p.without(against).nearest(mean, w.Offset+w.K) {
+		if found[n.ID] == nil {
+			all = append(all, Complement{ID: n.ID})
+		}
+	}
+	v := make([]float32, s.index.Dim())
+	for i := range all {
+		if one := &all[i]; mean != nil && s.index.Vector(one.ID, v) {
+			one.Text = textShare * numeric.Cosine(v, mean)
+			one.Score += one.Text
+		}
 	}
 	slices.SortFunc(all, func(a, b Complement) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID))
 	})
-	all = all[:min(w.K, len(all))]
+	all = p.best(all, w.Offset+w.K)
+	all = all[min(w.Offset, len(all)):]
 	for i := range all {
-		all[i].Attributes = s.show(all[i].ID, w)
+		all[i].Attributes = s.show(all[i].ID, &w)
 	}
 	return Basket{number, all}, nil
 }
 
+// best returns the first n that are wanted, of all in order.
+func (p *pool) best(all []Complement, n int) []Complement {
+	if p.distinct != "" {
+		seen, _ := p.attributes.Distinct(p.distinct) // pool has checked the name
+		kept := all[:0]
+		for _, one := range all {
+			if h, _ := p.index.Handle(one.ID); len(kept) < n && seen.Add(h) {
+				kept = append(kept, one)
+			}
+		}
+		all = kept
+	}
+	return all[:min(n, len(all))]
+}
+
 // of adds up the rows of a basket.
-func (c *complements) of(basket []string) map[string]*Complement {
+func (c *complements) of(basket []string, explain bool) map[string]*Complement {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	found := map[int32]*Complement{}
@@ -109,6 +138,9 @@ func (c *complements) of(basket []string) map[string]*Complement {
 			}
 			one.Score += float64(row.score)
 			one.Support += int64(row.support)
+			if explain {
+				one.Because = append(one.Because, Reason{id, float64(row.score), int64(row.support)})
+			}
 			if row.score > one.best {
 				one.best, one.Partner = row.score, id
 			}
@@ -131,8 +163,10 @@ func (s *state) mean(ids []string) ([]float32, error) {
 			for i := range v {
 				mean[i] += v[i]
 			}
-		case !s.hasNoText(id):
-			return nil, unknown(id)
+		default:
+			if _, known := s.index.Handle(id); !known {
+				return nil, unknown(id)
+			}
 		}
 	}
 	if !some || numeric.Normalize(mean) == 0 {

@@ -217,7 +217,7 @@ func TestGoesWithFollowsTheGeneration(t *testing.T) {
 	if _, err := w.GoesWith([]string{"node-0204"}, Wanted{K: 1}); !errors.Is(err, generation.ErrNoOrders) {
 		t.Errorf("by a generation without orders: %v", err)
 	}
-	if _, err := w.ByID("node-0001", Wanted{K: 1}); err != nil {
+	if _, err := w.Similar([]Like{{ID: "node-0001", Weight: 1}}, Wanted{K: 1}); err != nil {
 		t.Errorf("what is similar needs no orders: %v", err)
 	}
 }

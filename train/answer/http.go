@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +21,15 @@ const (
 	maxTexts   = 256
 	maxCount   = 1000
 	defCount   = 10
-	maxBasket  = 2000            // nodes: an order of more says nothing of what goes together
-	maxWaiting = 64              // requests for each that is computed
-	maxWait    = 5 * time.Second // for a request's turn
+	maxBasket  = 2000 // nodes: an order of more says nothing of what goes together
+	maxLike    = 100  // nodes and texts that are added up
+	maxExclude = 1000 // ids
+	maxSame    = 16   // attributes
+	maxWeight  = 1000 // of one of these, positive or negative
+
+	maxQuestions = 256             // in a request
+	maxWaiting   = 64              // requests for each that is computed
+	maxWait      = 5 * time.Second // for a request's turn
 )
 
 //go:embed openapi.json
@@ -38,14 +43,17 @@ type handler struct {
 	observe        func(kind string, took time.Duration, status int)
 }
 
+// goesWith is the kind of questions about baskets.
+const goesWith = "goes-with"
+
 // SimilarPath is the path before the id in GET /similar/{id}.
 const SimilarPath = "/similar/"
 
 // Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed and GET /openapi.json. It
 // computes one request at a time per processor. Further requests wait a moment, and those beyond maxWaiting per
 // processor get the status 503. observe, if not nil, is called after each answer. What follows SimilarPath in the path
-// is the id, slashes and dots included; parameters of the query other than k, where and show, and id of /goes-with, are
-// for the caller to refuse.
+// is the id, slashes and dots included. Parameters of the query other than Parameters and Lists, and with /goes-with id
+// and explain, are for the caller to refuse.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -55,9 +63,9 @@ func Handler(c *Catalog, observe func(kind string, took time.Duration, status in
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI) // the client may be gone
 	})
-	mux.Handle("POST /similar", h.handle("similar", h.similar))
+	mux.Handle("POST /similar", h.handle("similar", h.askBody(c.SimilarJSON)))
 	mux.Handle("GET /goes-with", h.handle(goesWith, h.goesWithIDs))
-	mux.Handle("POST /goes-with", h.handle(goesWith, h.goesWith))
+	mux.Handle("POST /goes-with", h.handle(goesWith, h.askBody(c.GoesWithJSON)))
 	mux.Handle("POST /embed", h.handle("embed", h.embed))
 	byID := h.handle("similar", h.byID)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +139,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, ErrUnknown):
 		return http.StatusNotFound
-	case errors.Is(err, ErrNoText):
+	case errors.Is(err, ErrNoText), errors.Is(err, ErrCancel):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, generation.ErrNoOrders):
 		return http.StatusConflict
@@ -141,164 +149,15 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// question is the body of POST /similar.
-type question struct {
-	ID   *string `json:"id"`
-	Text *string `json:"text"`
-	wanted
-}
-
-// wanted is what questions have in common.
-type wanted struct {
-	K     *int         `json:"k"`
-	Where *filter.Expr `json:"where"`
-	Show  []string     `json:"show"`
-}
-
-// wantedOf reads the parameters of the query.
-func wantedOf(r *http.Request) (w wanted, err error) {
-	query := r.URL.Query()
-	if k := query.Get("k"); k != "" {
-		n, err := strconv.Atoi(k)
-		if err != nil {
-			return w, badRequest{fmt.Errorf("k: %q is no number", k)}
-		}
-		w.K = &n
-	}
-	if show := query.Get("show"); show != "" {
-		w.Show = strings.Split(show, ",")
-	}
-	if where := query.Get("where"); where != "" {
-		w.Where, err = filter.Parse(where)
-	}
-	return w, err
-}
-
-// check returns which answers are wanted.
-func (w *wanted) check() (Wanted, error) {
-	k := defCount
-	if w.K != nil {
-		k = *w.K
-	}
-	if k < 1 || k > maxCount {
-		return Wanted{}, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", k, maxCount)}
-	}
-	return Wanted{K: k, Where: w.Where, Show: w.Show}, nil
-}
-
-// reply is the answer to a question.
-type reply struct {
-	Generation int64   `json:"generation"`
-	Results    []match `json:"results"`
-}
-
-type match struct {
-	ID         string         `json:"id"`
-	Cosine     float32        `json:"cosine"`
-	Attributes map[string]any `json:"attributes,omitempty"`
-}
-
-func (h *handler) byID(r *http.Request) (any, error) {
-	w, err := wantedOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return h.ask(question{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), wanted: w})
-}
-
-func (h *handler) similar(r *http.Request) (any, error) {
-	var q question
-	if err := read(r, &q); err != nil {
-		return nil, err
-	}
-	return h.ask(q)
-}
-
-func (h *handler) ask(q question) (any, error) {
-	w, err := q.check()
-	if err != nil {
-		return nil, err
-	}
-	var a Nearest
-	switch {
-	case (q.ID == nil) == (q.Text == nil):
-		return nil, badRequest{errors.New("ask for the neighbours of an id or of a text: one of the two")}
-	case q.ID != nil:
-		a, err = h.catalog.ByID(*q.ID, w)
-	default:
-		a, err = h.catalog.ByText(*q.Text, w)
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := reply{a.Generation, make([]match, len(a.Neighbours))}
-	for i, n := range a.Neighbours {
-		out.Results[i] = match(n)
-	}
-	return out, nil
-}
-
-// goesWith is the kind of questions about baskets.
-const goesWith = "goes-with"
-
-// basketQuestion is the body of POST /goes-with.
-type basketQuestion struct {
-	IDs []string `json:"ids"`
-	wanted
-}
-
-// complement is a node that goes with a basket.
-type complement struct {
-	ID         string         `json:"id"`
-	Score      float64        `json:"score"`
-	Support    int64          `json:"support"`
-	Partner    string         `json:"partner,omitempty"`
-	Attributes map[string]any `json:"attributes,omitempty"`
-}
-
-func (h *handler) goesWithIDs(r *http.Request) (any, error) {
-	w, err := wantedOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return h.askBasket(basketQuestion{r.URL.Query()["id"], w})
-}
-
-func (h *handler) goesWith(r *http.Request) (any, error) {
-	var q basketQuestion
-	if err := read(r, &q); err != nil {
-		return nil, err
-	}
-	return h.askBasket(q)
-}
-
-func (h *handler) askBasket(q basketQuestion) (any, error) {
-	w, err := q.check()
-	if err != nil {
-		return nil, err
-	}
-	if len(q.IDs) < 1 || len(q.IDs) > maxBasket {
-		return nil, badRequest{fmt.Errorf("%d ids; there can be from 1 to %d", len(q.IDs), maxBasket)}
-	}
-	a, err := h.catalog.GoesWith(q.IDs, w)
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		Generation int64        `json:"generation"`
-		Results    []complement `json:"results"`
-	}{a.Generation, make([]complement, len(a.Items))}
-	for i, c := range a.Items {
-		out.Results[i] = complement{c.ID, c.Score, c.Support, c.Partner, c.Attributes}
-	}
-	return out, nil
-}
-
 func (h *handler) embed(r *http.Request) (any, error) {
 	var q struct {
 		Texts []string `json:"texts"`
 	}
-	if err := read(r, &q); err != nil {
+	data, err := body(r) // whatever its media type is said to be: curl -d says that of a form
+	if err == nil {
+		err = decode(data, &q)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {
@@ -313,21 +172,4 @@ func (h *handler) embed(r *http.Request) (any, error) {
 		Dim        int         `json:"dim"`
 		Embeddings [][]float32 `json:"embeddings"`
 	}{number, dim, vectors}, nil
-}
-
-// read reads a JSON object from the body, whatever its media type is said to be (curl -d says that of a form), and
-// refuses fields that it does not know.
-func read(r *http.Request, to any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		if errors.As(err, new(*http.MaxBytesError)) {
-			return fmt.Errorf("the body has more than %d bytes: %w", maxBody, err)
-		}
-		return badRequest{fmt.Errorf("the body: %w", err)}
-	}
-	if d.More() {
-		return badRequest{errors.New("the body has more than one JSON value")}
-	}
-	return nil
 }

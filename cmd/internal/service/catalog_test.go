@@ -181,8 +181,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 			continue
 		}
 		wanted := answer.Wanted{K: 1000, Show: []string{"topic", "price"}}
-		a, err := later.ByID(nodeID(i), wanted)
-		b, err2 := s.answer.Catalog.ByID(nodeID(i), wanted)
+		a, err := later.Similar([]answer.Like{{ID: nodeID(i), Weight: 1}}, wanted)
+		b, err2 := s.answer.Catalog.Similar([]answer.Like{{ID: nodeID(i), Weight: 1}}, wanted)
 		if err != nil || err2 != nil || !reflect.DeepEqual(a.Neighbours, b.Neighbours) {
 			t.Fatalf("%s: %v (%v) and %v (%v)", nodeID(i), a, err, b, err2)
 		}

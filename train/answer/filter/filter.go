@@ -57,14 +57,20 @@ type Expr struct {
 
 // Error says what is wrong with a filter.
 type Error struct {
-	// Column is where in the short form, from 1, in bytes; 0 for a filter in JSON.
+	// Column is where in the short form, from 1, in bytes; 0 for a filter in JSON, Outside for a name elsewhere.
 	Column  int
 	Message string
 }
 
+// Outside is the Column of what stands in no filter.
+const Outside = -1
+
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Column == 0 {
+	switch e.Column {
+	case Outside:
+		return e.Message
+	case 0:
 		return "where: " + e.Message
 	}
 	return fmt.Sprintf("where, column %d: %s", e.Column, e.Message)

@@ -17,6 +17,25 @@ type Set []uint64
 // Has says whether node n is in the set.
 func (s Set) Has(n int32) bool { return int(n/64) < len(s) && s[n/64]>>(n%64)&1 != 0 }
 
+// Clear takes node n out of the set.
+func (s Set) Clear(n int32) {
+	if int(n/64) < len(s) {
+		s[n/64] &^= 1 << (n % 64)
+	}
+}
+
+// All returns the set of the first n nodes.
+func All(n int) Set {
+	s := make(Set, (n+63)/64)
+	for i := range s {
+		s[i] = math.MaxUint64
+	}
+	if n%64 != 0 {
+		s[n/64] = 1<<(n%64) - 1
+	}
+	return s
+}
+
 // Select returns which of the first n nodes match a filter: an Error for an attribute that does not exist, or is
 // compared as its type is not. It reads the columns of the filter once, a few milliseconds per million nodes and
 // comparison.
@@ -97,7 +116,7 @@ func (t *Table) column(name string, at int) (*column, error) {
 // Check returns an Error for a name that no attribute has.
 func (t *Table) Check(names []string) error {
 	for _, name := range names {
-		if _, err := t.column(name, 0); err != nil {
+		if _, err := t.column(name, Outside); err != nil {
 			return err
 		}
 	}

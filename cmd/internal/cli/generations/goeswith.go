@@ -16,13 +16,26 @@ import (
 
 // complement is a node that goes with a basket.
 type complement struct {
+	ID      string   `json:"id"`
+	Score   float64  `json:"score"`
+	Support int64    `json:"support"`
+	Partner string   `json:"partner,omitempty"`
+	Because *reasons `json:"because,omitempty"`
+	Text    string   `json:"text,omitempty"`
+
+	Attributes map[string]any `json:"attributes,omitempty"`
+}
+
+// reasons are the parts of a score.
+type reasons struct {
+	Orders []reason `json:"orders"`
+	Text   float64  `json:"text"`
+}
+
+type reason struct {
 	ID      string  `json:"id"`
 	Score   float64 `json:"score"`
 	Support int64   `json:"support"`
-	Partner string  `json:"partner,omitempty"`
-	Text    string  `json:"text,omitempty"`
-
-	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
 type complements struct {
@@ -34,12 +47,12 @@ type complements struct {
 // GoesWith is 'giantstream goes-with'.
 func GoesWith(a *command.App) *cobra.Command {
 	var (
-		ids    []string
-		which  wantedFlags
-		asJSON bool
+		ids     []string
+		which   wantedFlags
+		explain bool
 	)
 	cmd := a.AboutGeneration(&cobra.Command{
-		Use:   "goes-with ID...",
+		Use:   "goes-with ID... | goes-with --questions FILE",
 		Short: "Show what goes with an item, or with a basket of items",
 		Long: `Show which nodes are ordered by those who order all of the given ones, from the
 orders at the generation's cut. A line has the score, how many orders have the
@@ -47,48 +60,53 @@ node and one of the given ones, and the given node that says it most. The score
 adds up what the given nodes say, and 0.1 times the cosine of the embeddings with
 their mean: nodes without orders are answered by that alone.
 
-The command reads all embeddings. To ask often, run the service with
---roles stream,refresh,embed,serve and ask it over HTTP.`,
+The command reads all embeddings. To ask often, ask it a file of questions, or run
+the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		Example: `  giantstream goes-with B00004TKVY --store ./out
   giantstream goes-with B00004TKVY B000FH4JA2 --store ./out -k 5
+  giantstream goes-with B00004TKVY B000FH4JA2 --store ./out --explain --distinct brand
   giantstream goes-with B00004TKVY --store ./out --json | jq -r '.results[].id'`,
 	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
 		want, err := which.read()
 		if err != nil {
 			return command.UsageError(err)
 		}
-		found, err := findComplements(ctx, a, pipe, doc, ids, want)
+		want.Explain = explain
+		catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, true)
 		if err != nil {
 			return err
 		}
-		if asJSON {
+		defer closeCatalog()
+		if which.questions != "" {
+			return askAll(ctx, a, which.questions, catalog.GoesWithJSON)
+		}
+		found, err := findComplements(ctx, catalog, pipe, ids, want)
+		if err != nil {
+			return err
+		}
+		if which.asJSON {
 			return command.WriteJSON(a.Out, found)
 		}
 		return printComplements(a, found, &which)
 	})
 	one := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return errors.New("goes with what? Give an id, or several")
+		if len(args) == 0 && which.questions == "" {
+			return errors.New("goes with what? Give an id, or several, or --questions")
 		}
-		return nil
+		return checkAlone(which.questions, len(args) > 0)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ids = args
 		return one(cmd, nil)
 	}
 	which.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
+	cmd.Flags().BoolVar(&explain, "explain", false, "show what each item says, and the text, which add up to the score")
 	return cmd
 }
 
-func findComplements(ctx context.Context, a *command.App, pipe *command.Pipeline, doc *generation.Doc, ids []string,
+func findComplements(ctx context.Context, catalog *answer.Catalog, pipe *command.Pipeline, ids []string,
 	want answer.Wanted) (*complements, error) {
-	catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, true)
-	if err != nil {
-		return nil, err
-	}
-	defer closeCatalog()
 	basket, err := catalog.GoesWith(ids, want)
 	if errors.Is(err, answer.ErrUnknown) && len(ids) == 1 {
 		return nil, explainUnknown(ctx, pipe, ids[0], err)
@@ -97,11 +115,17 @@ func findComplements(ctx context.Context, a *command.App, pipe *command.Pipeline
 		return nil, err
 	}
 	found := &complements{Generation: basket.Generation, IDs: ids, Results: make([]complement, len(basket.Items))}
-	wanted := map[string]*string{}
+	wanted := map[string][]*string{}
 	for i, c := range basket.Items {
 		found.Results[i] = complement{ID: c.ID, Score: c.Score, Support: c.Support, Partner: c.Partner,
 			Attributes: c.Attributes}
-		wanted[c.ID] = &found.Results[i].Text
+		if want.Explain {
+			found.Results[i].Because = &reasons{Orders: []reason{}, Text: c.Text}
+			for _, r := range c.Because {
+				found.Results[i].Because.Orders = append(found.Results[i].Because.Orders, reason(r))
+			}
+		}
+		wanted[c.ID] = []*string{&found.Results[i].Text}
 	}
 	return found, addTexts(ctx, pipe, wanted)
 }
@@ -115,6 +139,12 @@ func printComplements(a *command.App, found *complements, which *wantedFlags) er
 		}
 		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s%s\n", c.Score, console.Plain(c.ID), said, which.columns(c.Attributes),
 			shortened(c.Text))
+		if c.Because != nil {
+			for _, r := range c.Because.Orders {
+				fmt.Fprintf(w, "  %+.3f\t  %s\t%s\n", r.Score, console.Plain(r.ID), command.Plural(r.Support, "order"))
+			}
+			fmt.Fprintf(w, "  %+.3f\t  text\t\n", c.Because.Text)
+		}
 	}
 	return w.Flush()
 }

@@ -28,34 +28,46 @@ type match struct {
 	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
+// asked is a node or a text that was asked about.
+type asked struct {
+	ID     string  `json:"id,omitempty"`
+	Text   string  `json:"text,omitempty"`
+	Weight float64 `json:"weight"`
+}
+
 type matches struct {
 	Generation int64   `json:"generation"`
-	ID         string  `json:"id,omitempty"` // of the query
-	Text       string  `json:"text,omitempty"`
+	Like       []asked `json:"like"`
 	Results    []match `json:"results"`
 }
+
+// unlike is the weight of what is not wanted.
+const unlike = -0.5
 
 // Similar is 'giantstream similar'.
 func Similar(a *command.App) *cobra.Command {
 	var (
-		text   string
-		which  wantedFlags
-		asJSON bool
+		ids, not, texts []string
+		which           wantedFlags
 	)
-	var ids []string
 	cmd := a.AboutGeneration(&cobra.Command{
-		Use:   "similar ID | similar --text TEXT",
-		Short: "Show the items most similar to one, or to a text",
+		Use:   "similar ID... | similar --text TEXT | similar --questions FILE",
+		Short: "Show the items most similar to some, or to a text",
 		Long: `Show the nodes whose embeddings have the highest cosine with a node's, or with
-that of a text, as if it were a new node's. Changes that were committed after
-the generation are taken into account.
+that of a text, as if it were a new node's. Of several nodes and texts it is that
+with the sum of their embeddings, in which those that answers are to be unlike
+(--not) count by half. Changes that were committed after the generation are taken
+into account.
 
-The command reads all embeddings. To ask often, run the service with
---roles stream,refresh,embed,serve and ask it over HTTP.`,
+The command reads all embeddings. To ask often, ask it a file of questions, or run
+the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		Example: `  giantstream similar net/http.Client --store ./out
   giantstream similar --text 'waterproof hiking boots' --store ./out -k 5
+  giantstream similar B00004TKVY B000FH4JA2 --not B0013LVJEC --store ./out
   giantstream similar B00004TKVY --store ./out --where 'price<50 and stock>0' --show price
-  giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'`,
+  giantstream similar B00004TKVY --store ./out --exclude-same parent --distinct brand
+  giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'
+  echo '{"id": "B00004TKVY", "k": 5}' | giantstream similar --questions - --store ./out`,
 	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
 		want, err := which.read()
 		if err != nil {
@@ -66,59 +78,74 @@ The command reads all embeddings. To ask often, run the service with
 			return err
 		}
 		defer closeCatalog()
-		found := matches{Text: text}
-		var nearest answer.Nearest
-		if len(ids) > 0 {
-			found.ID = ids[0]
-			nearest, err = catalog.ByID(ids[0], want)
-		} else {
-			nearest, err = catalog.ByText(text, want)
+		if which.questions != "" {
+			return askAll(ctx, a, which.questions, catalog.SimilarJSON)
 		}
-		if errors.Is(err, answer.ErrUnknown) {
-			return explainUnknown(ctx, pipe, ids[0], err)
+		found := &matches{}
+		for _, id := range ids {
+			found.Like = append(found.Like, asked{ID: id, Weight: 1})
 		}
-		if err != nil {
+		for _, text := range texts {
+			found.Like = append(found.Like, asked{Text: text, Weight: 1})
+		}
+		for _, id := range not {
+			found.Like = append(found.Like, asked{ID: id, Weight: unlike})
+		}
+		if err := found.find(ctx, catalog, pipe, want); err != nil {
 			return err
 		}
-		found.Generation, found.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
-		for i, n := range nearest.Neighbours {
-			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine, Attributes: n.Attributes}
-		}
-		wanted := map[string]*string{}
-		if found.ID != "" {
-			wanted[found.ID] = &found.Text
-		}
-		for i := range found.Results {
-			wanted[found.Results[i].ID] = &found.Results[i].Text
-		}
-		if err := addTexts(ctx, pipe, wanted); err != nil {
-			return err
-		}
-		if asJSON {
+		if which.asJSON {
 			return command.WriteJSON(a.Out, found)
 		}
-		return printMatches(a, &found, &which)
+		return printMatches(a, found, &which)
 	})
 	one := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) > 1:
-			return fmt.Errorf("%d ids; ask for one at a time (quote an id with spaces)", len(args))
-		case len(args) == 1 && text != "":
-			return errors.New("an id and --text; ask for one of the two")
-		case len(args) == 0 && text == "":
-			return errors.New("similar to what? Give an id, or --text")
+		for _, id := range append(args, not...) {
+			if id == "" {
+				return errors.New("an id is empty")
+			}
 		}
-		return nil
+		if len(args)+len(texts)+len(not) == 0 && which.questions == "" {
+			return errors.New("similar to what? Give an id, or several, --text, or --questions")
+		}
+		return checkAlone(which.questions, len(args)+len(texts)+len(not) > 0)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ids = args
 		return one(cmd, nil)
 	}
-	cmd.Flags().StringVar(&text, "text", "", "find what is similar to this `TEXT`")
+	cmd.Flags().StringArrayVar(&texts, "text", nil, "find what is similar to this `TEXT`; may be repeated")
+	cmd.Flags().StringArrayVar(&not, "not", nil, "find what is unlike the item with this `ID`; may be repeated")
 	which.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
 	return cmd
+}
+
+// find answers what is asked, and looks up the texts.
+func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *command.Pipeline, want answer.Wanted) error {
+	like := make([]answer.Like, len(m.Like))
+	for i, one := range m.Like {
+		like[i] = answer.Like(one)
+	}
+	nearest, err := catalog.Similar(like, want)
+	if errors.Is(err, answer.ErrUnknown) && len(like) == 1 {
+		return explainUnknown(ctx, pipe, like[0].ID, err)
+	}
+	if err != nil {
+		return err
+	}
+	m.Generation, m.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
+	wanted := map[string][]*string{}
+	for i, n := range nearest.Neighbours {
+		m.Results[i] = match{ID: n.ID, Cosine: n.Cosine, Attributes: n.Attributes}
+		wanted[n.ID] = append(wanted[n.ID], &m.Results[i].Text)
+	}
+	for i, one := range m.Like {
+		if one.ID != "" {
+			wanted[one.ID] = append(wanted[one.ID], &m.Like[i].Text)
+		}
+	}
+	return addTexts(ctx, pipe, wanted)
 }
 
 // openCatalog reads the embeddings of a generation and what came after it, and with complements what goes with what.
@@ -145,12 +172,12 @@ func openCatalog(ctx context.Context, a *command.App, pipe *command.Pipeline, do
 }
 
 // addTexts looks up the texts of nodes by their ids.
-func addTexts(ctx context.Context, pipe *command.Pipeline, wanted map[string]*string) error {
+func addTexts(ctx context.Context, pipe *command.Pipeline, wanted map[string][]*string) error {
 	return eachNode(ctx, pipe, func(r *commitlog.Row) bool {
-		if text, ok := wanted[r.NodeID]; ok {
+		for _, text := range wanted[r.NodeID] {
 			*text = strings.Clone(r.Text)
-			delete(wanted, r.NodeID)
 		}
+		delete(wanted, r.NodeID)
 		return len(wanted) > 0
 	})
 }
@@ -198,10 +225,16 @@ func explainUnknown(ctx context.Context, pipe *command.Pipeline, id string, err 
 
 func printMatches(a *command.App, found *matches, which *wantedFlags) error {
 	p := &command.Printer{Out: a.Out}
-	if found.ID != "" {
-		p.Heading("%s", console.Plain(found.ID))
+	for _, one := range found.Like {
+		unlike := ""
+		if one.Weight < 0 {
+			unlike = "not "
+		}
+		if one.ID != "" {
+			p.Heading("%s%s", unlike, console.Plain(one.ID))
+		}
+		p.Line("%s", shortened(one.Text))
 	}
-	p.Line("%s", shortened(found.Text))
 	p.Line("")
 	if p.Err != nil {
 		return p.Err

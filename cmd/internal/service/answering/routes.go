@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,12 +48,15 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 	}
 	if a.Catalog != nil {
 		questions := answer.Handler(a.Catalog, a.answered)
-		wanted := []string{"k", "where", "show"}
+		wanted := slices.Clone(answer.Parameters)
+		for _, name := range answer.Lists {
+			wanted = append(wanted, name+endpoint.List)
+		}
 		routes = append(routes,
 			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: wanted},
 			route{pattern: "POST /similar", handler: questions},
 			route{pattern: "GET /goes-with", handler: questions,
-				parameters: append([]string{"id" + endpoint.List}, wanted...)},
+				parameters: append([]string{"id" + endpoint.List, "explain"}, wanted...)},
 			route{pattern: "POST /goes-with", handler: questions},
 			route{pattern: "POST /embed", handler: questions},
 			route{pattern: "GET /openapi.json", handler: questions})

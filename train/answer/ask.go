@@ -1,0 +1,348 @@
+package answer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"giantstream/train/answer/filter"
+)
+
+// A question is asked in JSON (openapi.json describes it).
+type question interface {
+	// ask returns an answer to be encoded as JSON.
+	ask(c *Catalog) (any, error)
+}
+
+// SimilarJSON answers a question as POST /similar takes it, with what is answered there.
+func (c *Catalog) SimilarJSON(question []byte) (answer any, err error) {
+	return askOne(c, question, new(similarQuestion))
+}
+
+// GoesWithJSON answers a question as POST /goes-with takes it, with what is answered there.
+func (c *Catalog) GoesWithJSON(question []byte) (answer any, err error) {
+	return askOne(c, question, new(basketQuestion))
+}
+
+func askOne(c *Catalog, data []byte, q question) (any, error) {
+	if err := decode(data, q); err != nil {
+		return nil, err
+	}
+	return q.ask(c)
+}
+
+// failure is the answer to one of several questions that has none.
+type failure struct {
+	Status int    `json:"status"` // what the question alone would be answered with
+	Error  string `json:"error"`
+}
+
+// askBody answers the question of a body, or its list of questions.
+func (h *handler) askBody(one func([]byte) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		data, err := body(r)
+		if err != nil {
+			return nil, err
+		}
+		var several struct {
+			Questions []json.RawMessage `json:"questions"`
+		}
+		if _ = json.Unmarshal(data, &several); several.Questions == nil { // what is wrong with it, one will say
+			return one(data)
+		}
+		if err := decode(data, &several); err != nil {
+			return nil, err
+		}
+		if len(several.Questions) > maxQuestions {
+			return nil, badRequest{fmt.Errorf("%d questions; there can be %d at most", len(several.Questions),
+				maxQuestions)}
+		}
+		return struct {
+			Answers []any `json:"answers"`
+		}{askAll(r.Context(), several.Questions, one)}, r.Context().Err()
+	}
+}
+
+func askAll(ctx context.Context, questions []json.RawMessage, one func([]byte) (any, error)) []any {
+	answers := make([]any, 0, len(questions))
+	for _, q := range questions {
+		if ctx.Err() != nil {
+			return nil
+		}
+		answer, err := one(q)
+		if err != nil {
+			answer = failure{statusOf(err), err.Error()}
+		}
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+// wanted is what questions have in common.
+type wanted struct {
+	K           *int         `json:"k"`
+	Offset      int          `json:"offset"`
+	Where       *filter.Expr `json:"where"`
+	Exclude     []string     `json:"exclude"`
+	ExcludeSame []string     `json:"exclude_same"`
+	Distinct    string       `json:"distinct"`
+	Show        []string     `json:"show"`
+}
+
+// Parameters are those in the query of the paths with GET, Lists those that may be given several times.
+var (
+	Parameters = []string{"k", "offset", "where", "exclude_same", "distinct", "show"}
+	Lists      = []string{"exclude"}
+)
+
+// wantedOf reads the parameters of the query.
+func wantedOf(query url.Values) (w wanted, err error) {
+	number := func(name string) *int {
+		text := query.Get(name)
+		if text == "" {
+			return nil
+		}
+		n, wrong := strconv.Atoi(text)
+		if wrong != nil {
+			err = badRequest{fmt.Errorf("%s: %q is no number", name, text)}
+		}
+		return &n
+	}
+	names := func(name string) []string {
+		if text := query.Get(name); text != "" {
+			return strings.Split(text, ",")
+		}
+		return nil
+	}
+	w = wanted{K: number("k"), Exclude: query["exclude"], ExcludeSame: names("exclude_same"),
+		Distinct: query.Get("distinct"), Show: names("show")}
+	if offset := number("offset"); offset != nil {
+		w.Offset = *offset
+	}
+	if where := query.Get("where"); where != "" && err == nil {
+		w.Where, err = filter.Parse(where)
+	}
+	return w, err
+}
+
+// check returns which answers are wanted.
+func (w *wanted) check() (Wanted, error) {
+	k := defCount
+	if w.K != nil {
+		k = *w.K
+	}
+	switch {
+	case k < 1 || k > maxCount:
+		return Wanted{}, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", k, maxCount)}
+	case w.Offset < 0 || w.Offset+k > maxCount:
+		return Wanted{}, badRequest{fmt.Errorf("offset is %d; it can be from 0 to %d with this k", w.Offset,
+			maxCount-k)}
+	case len(w.Exclude) > maxExclude:
+		return Wanted{}, badRequest{fmt.Errorf("exclude has %d ids; there can be %d at most", len(w.Exclude),
+			maxExclude)}
+	case len(w.ExcludeSame) > maxSame:
+		return Wanted{}, badRequest{fmt.Errorf("exclude_same has %d attributes; there can be %d at most",
+			len(w.ExcludeSame), maxSame)}
+	}
+	return Wanted{K: k, Offset: w.Offset, Where: w.Where, Exclude: w.Exclude, ExcludeSame: w.ExcludeSame,
+		Distinct: w.Distinct, Show: w.Show}, nil
+}
+
+// similarQuestion is the body of POST /similar.
+type similarQuestion struct {
+	ID   *string `json:"id"`
+	Text *string `json:"text"`
+	Like []liked `json:"like"`
+	wanted
+}
+
+type liked struct {
+	ID     *string  `json:"id"`
+	Text   *string  `json:"text"`
+	Weight *float64 `json:"weight"`
+}
+
+// reply is the answer to a similarQuestion.
+type reply struct {
+	Generation int64   `json:"generation"`
+	Results    []match `json:"results"`
+}
+
+type match struct {
+	ID         string         `json:"id"`
+	Cosine     float32        `json:"cosine"`
+	Attributes map[string]any `json:"attributes,omitempty"`
+}
+
+func (h *handler) byID(r *http.Request) (any, error) {
+	w, err := wantedOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	q := similarQuestion{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), wanted: w}
+	return q.ask(h.catalog)
+}
+
+func (q *similarQuestion) ask(c *Catalog) (any, error) {
+	w, err := q.check()
+	if err != nil {
+		return nil, err
+	}
+	like, err := q.likes()
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.Similar(like, w)
+	if err != nil {
+		return nil, err
+	}
+	out := reply{a.Generation, make([]match, len(a.Neighbours))}
+	for i, n := range a.Neighbours {
+		out.Results[i] = match(n)
+	}
+	return out, nil
+}
+
+// likes returns what is asked about. An id or a text alone stands for a list of one.
+func (q *similarQuestion) likes() (all []Like, err error) {
+	list := q.Like
+	if q.ID != nil || q.Text != nil {
+		if list != nil {
+			return nil, badRequest{errors.New("like stands in the place of id and text: put them into the list")}
+		}
+		list = []liked{{ID: q.ID, Text: q.Text}}
+	}
+	if len(list) < 1 || len(list) > maxLike {
+		return nil, badRequest{fmt.Errorf("similar to what? Give an id, a text, or like, a list of 1 to %d of them",
+			maxLike)}
+	}
+	for _, one := range list {
+		like := Like{Weight: 1}
+		switch {
+		case (one.ID == nil) == (one.Text == nil):
+			return nil, badRequest{errors.New("ask for what is similar to an id or to a text: one of the two")}
+		case one.ID != nil && *one.ID == "":
+			return nil, unknown("")
+		case one.ID != nil:
+			like.ID = *one.ID
+		default:
+			like.Text = *one.Text
+		}
+		if one.Weight != nil {
+			like.Weight = *one.Weight
+		}
+		if like.Weight == 0 || like.Weight < -maxWeight || like.Weight > maxWeight {
+			return nil, badRequest{fmt.Errorf("weight is %g; it can be from %d to %d, and not 0", like.Weight,
+				-maxWeight, maxWeight)}
+		}
+		all = append(all, like)
+	}
+	return all, nil
+}
+
+// basketQuestion is the body of POST /goes-with.
+type basketQuestion struct {
+	IDs     []string `json:"ids"`
+	Explain bool     `json:"explain"`
+	wanted
+}
+
+// complement is a node that goes with a basket.
+type complement struct {
+	ID         string         `json:"id"`
+	Score      float64        `json:"score"`
+	Support    int64          `json:"support"`
+	Partner    string         `json:"partner,omitempty"`
+	Because    *because       `json:"because,omitempty"`
+	Attributes map[string]any `json:"attributes,omitempty"`
+}
+
+// because has the parts of a score.
+type because struct {
+	Orders []reason `json:"orders"`
+	Text   float64  `json:"text"`
+}
+
+type reason struct {
+	ID      string  `json:"id"`
+	Score   float64 `json:"score"`
+	Support int64   `json:"support"`
+}
+
+func (h *handler) goesWithIDs(r *http.Request) (any, error) {
+	query := r.URL.Query()
+	w, err := wantedOf(query)
+	if err != nil {
+		return nil, err
+	}
+	q := basketQuestion{IDs: query["id"], wanted: w}
+	if explain := query.Get("explain"); explain != "" {
+		if q.Explain, err = strconv.ParseBool(explain); err != nil {
+			return nil, badRequest{fmt.Errorf("explain: %q is neither true nor false", explain)}
+		}
+	}
+	return q.ask(h.catalog)
+}
+
+func (q *basketQuestion) ask(c *Catalog) (any, error) {
+	w, err := q.check()
+	if err != nil {
+		return nil, err
+	}
+	if len(q.IDs) < 1 || len(q.IDs) > maxBasket {
+		return nil, badRequest{fmt.Errorf("%d ids; there can be from 1 to %d", len(q.IDs), maxBasket)}
+	}
+	w.Explain = q.Explain
+	a, err := c.GoesWith(q.IDs, w)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Generation int64        `json:"generation"`
+		Results    []complement `json:"results"`
+	}{a.Generation, make([]complement, len(a.Items))}
+	for i, one := range a.Items {
+		out.Results[i] = complement{ID: one.ID, Score: one.Score, Support: one.Support, Partner: one.Partner,
+			Attributes: one.Attributes}
+		if q.Explain {
+			reasons := make([]reason, len(one.Because))
+			for k, says := range one.Because {
+				reasons[k] = reason(says)
+			}
+			out.Results[i].Because = &because{reasons, one.Text}
+		}
+	}
+	return out, nil
+}
+
+// body reads the body of a request.
+func body(r *http.Request) ([]byte, error) {
+	data, err := io.ReadAll(r.Body)
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return nil, fmt.Errorf("the body has more than %d bytes: %w", maxBody, err)
+	}
+	if err != nil {
+		return nil, badRequest{fmt.Errorf("the body: %w", err)}
+	}
+	return data, nil
+}
+
+// decode reads a JSON object, and refuses fields that it does not know.
+func decode(data []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return badRequest{fmt.Errorf("the question: %w", err)}
+	}
+	if d.More() {
+		return badRequest{errors.New("the question has more than one JSON value")}
+	}
+	return nil
+}

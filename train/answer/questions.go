@@ -1,0 +1,289 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"giantstream/train/answer/filter"
+	"giantstream/train/nearest"
+	"giantstream/train/numeric"
+)
+
+// Errors of questions.
+var (
+	// ErrEmpty: there is no generation yet, or its embeddings are still being read.
+	ErrEmpty = errors.New("no embeddings yet")
+	// ErrUnknown: no node has this id.
+	ErrUnknown = errors.New("no such node")
+	// ErrNoText: the text, or the node's, has nothing that the encoder knows, so that it is near to nothing.
+	ErrNoText = errors.New("no text that the encoder knows")
+	// ErrCancel: the sum of what is asked about is near to nothing.
+	ErrCancel = errors.New("the weights cancel each other")
+)
+
+// Wanted says which answers to a question are wanted.
+type Wanted struct {
+	// K answers behind the first Offset ones. If as many are allowed by what follows, K are answered.
+	K, Offset int
+	// Where the answers match, nil for any.
+	Where *filter.Expr
+	// Exclude has ids of nodes that are no answer. What does not exist is none either.
+	Exclude []string
+	// ExcludeSame names attributes: a node is no answer that has a value of one of them, of a list an element, which a
+	// node asked about has as well.
+	ExcludeSame []string
+	// Distinct names an attribute, not one of lists, of which each value is in one answer at most; "" for none. Nodes
+	// without the attribute are answers each.
+	Distinct string
+	// Show names attributes that come with the answers.
+	Show []string
+	// Explain has the reasons come with what goes with a basket.
+	Explain bool
+}
+
+// Like is a node or a text to find similar nodes to.
+type Like struct {
+	ID string
+	// Text is taken as if it were a new node's if ID is "".
+	Text string
+	// Weight in the sum, negative for what the answers are to be unlike.
+	Weight float64
+}
+
+// Nearest is the nearest nodes, the nearest first, by a generation's embeddings.
+type Nearest struct {
+	Generation int64
+	Neighbours []Neighbour
+}
+
+// Neighbour is a node near another, or near a text.
+type Neighbour struct {
+	ID         string
+	Cosine     float32
+	Attributes map[string]any // those that were to be shown, nil for none
+}
+
+// Similar returns the nodes nearest to the weighted sum of embeddings of unit length; nodes without one add nothing,
+// unless none has one. Nodes asked about are not answered. Errors are those of this package, and filter.Error.
+func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
+	s := c.now.Load()
+	if s == nil {
+		return Nearest{}, ErrEmpty
+	}
+	texts, err := s.embedded(like)
+	if err != nil {
+		return Nearest{}, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	sum, err := s.sum(like, texts)
+	if err != nil {
+		return Nearest{}, err
+	}
+	var asked []string
+	for _, one := range like {
+		if one.ID != "" {
+			asked = append(asked, one.ID)
+		}
+	}
+	p, err := s.pool(asked, &w)
+	if err != nil {
+		return Nearest{}, err
+	}
+	found := p.nearest(sum, w.Offset+w.K)
+	out := Nearest{Generation: s.generation.Doc.Generation}
+	for _, n := range found[min(w.Offset, len(found)):] {
+		out.Neighbours = append(out.Neighbours, Neighbour{n.ID, n.Cosine, s.show(n.ID, &w)})
+	}
+	return out, nil
+}
+
+// embedded returns the embeddings of the texts in their order.
+func (s *state) embedded(like []Like) (vectors [][]float32, err error) {
+	var texts []string
+	for _, one := range like {
+		if one.ID == "" {
+			texts = append(texts, one.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	records, err := s.generation.EmbedTexts(texts)
+	for _, r := range records {
+		vectors = append(vectors, r.Vector)
+	}
+	return vectors, err
+}
+
+// sum adds up what is asked about. An embedding alone stays as it is.
+func (s *state) sum(like []Like, texts [][]float32) ([]float32, error) {
+	var size float64
+	sum, stored := make([]float32, s.index.Dim()), make([]float32, s.index.Dim())
+	for _, one := range like {
+		v := stored
+		switch {
+		case one.ID == "":
+			v, texts = texts[0], texts[1:]
+			if len(v) == 0 {
+				continue
+			}
+		case !s.index.Vector(one.ID, v):
+			if _, known := s.index.Handle(one.ID); !known {
+				return nil, unknown(one.ID)
+			}
+			continue
+		}
+		numeric.Normalize(v)
+		for i := range sum {
+			sum[i] += float32(one.Weight) * v[i]
+		}
+		size += math.Abs(one.Weight)
+	}
+	switch {
+	case size > 0 && math.Sqrt(float64(numeric.Dot(sum, sum))) > 1e-3*size: // the index knows vectors about as well
+		return sum, nil
+	case size > 0:
+		return nil, ErrCancel
+	case len(like) == 1 && like[0].ID != "":
+		return nil, fmt.Errorf("node %q: %w", like[0].ID, ErrNoText)
+	}
+	return nil, ErrNoText
+}
+
+func unknown(id string) error {
+	return fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
+}
+
+// pool is the nodes that may be an answer.
+type pool struct {
+	*state
+	in       filter.Set      // nil for all
+	out      map[string]bool // ids of nodes that are none even so
+	distinct string
+}
+
+// pool returns the nodes that are wanted.
+func (s *state) pool(asked []string, w *Wanted) (p *pool, err error) {
+	p = &pool{state: s, out: map[string]bool{}, distinct: w.Distinct}
+	for _, id := range slices.Concat(asked, w.Exclude) {
+		p.out[id] = true
+	}
+	if err := s.attributes.Check(w.Show); err != nil {
+		return nil, err
+	}
+	if w.Where != nil {
+		if p.in, err = s.attributes.Select(w.Where, s.index.Handles()); err != nil {
+			return nil, err
+		}
+	}
+	for _, attribute := range w.ExcludeSame {
+		seen, err := s.attributes.Seen(attribute)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range asked {
+			if h, known := s.index.Handle(id); known {
+				seen.Add(h)
+			}
+		}
+		if p.in == nil {
+			p.in = filter.All(s.index.Handles())
+		}
+		seen.Drop(p.in)
+	}
+	if w.Distinct != "" {
+		_, err = s.attributes.Distinct(w.Distinct)
+	}
+	return p, err
+}
+
+// has says whether a node exists that may be an answer.
+func (p *pool) has(id string) bool {
+	h, known := p.index.Handle(id)
+	return known && (p.in == nil || p.in.Has(h)) && !p.out[id]
+}
+
+// without returns a pool that lacks some nodes besides.
+func (p *pool) without(ids map[string]bool) *pool {
+	other := *p
+	other.out = maps.Clone(p.out)
+	maps.Copy(other.out, ids)
+	return &other
+}
+
+// nearest returns the n nodes nearest to v.
+func (p *pool) nearest(v []float32, n int) []nearest.Neighbour {
+	if p.distinct != "" {
+		return p.nearestDistinct(v, n)
+	}
+	found := p.index.Search(v, n+len(p.out), p.in)
+	found = slices.DeleteFunc(found, func(one nearest.Neighbour) bool { return p.out[one.ID] })
+	return found[:min(n, len(found))]
+}
+
+// nearestDistinct searches in rounds. Each takes the nearest that share no value with a nearer one, and then leaves
+// out all that share one with these, so that the next finds others.
+func (p *pool) nearestDistinct(v []float32, n int) (all []nearest.Neighbour) {
+	in := slices.Clone(p.in)
+	if in == nil {
+		in = filter.All(p.index.Handles())
+	}
+	for id := range p.out {
+		p.drop(in, id)
+	}
+	seen, _ := p.attributes.Distinct(p.distinct) // pool has checked the name
+	for len(all) < n {
+		const perValue = 4 // a guess: the fewer, the more rounds
+		found := p.index.Search(v, perValue*(n-len(all)), in)
+		if len(found) == 0 {
+			return all
+		}
+		for _, one := range found {
+			p.drop(in, one.ID)
+			if h, _ := p.index.Handle(one.ID); len(all) < n && seen.Add(h) {
+				all = append(all, one)
+			}
+		}
+		seen.Drop(in)
+	}
+	return all
+}
+
+// drop takes a node out of a set.
+func (p *pool) drop(from filter.Set, id string) {
+	if h, known := p.index.Handle(id); known {
+		from.Clear(h)
+	}
+}
+
+// show returns the attributes of a node that are wanted.
+func (s *state) show(id string, w *Wanted) map[string]any {
+	h, known := s.index.Handle(id)
+	if !known || len(w.Show) == 0 {
+		return nil
+	}
+	return s.attributes.Values(h, w.Show)
+}
+
+// Embed returns the embeddings of texts, and the generation that made them. A text that has nothing that the encoder
+// knows has no vector.
+func (c *Catalog) Embed(texts []string) (vectors [][]float32, dims int, number int64, err error) {
+	s := c.now.Load()
+	if s == nil {
+		return nil, 0, 0, ErrEmpty
+	}
+	for part := range slices.Chunk(texts, batch) {
+		records, err := s.generation.EmbedTexts(part)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		for _, r := range records {
+			vectors = append(vectors, r.Vector)
+		}
+	}
+	return vectors, s.index.Dim(), s.generation.Doc.Generation, nil
+}
