@@ -187,10 +187,13 @@ func settle(t *testing.T, c *Catalog) Following {
 func TestSettledComplementsHaveNoHistory(t *testing.T) {
 	w, store := openShop(1), &memstore.Store{}
 	first := open(t, store, generationtest.Build(t, store, w.asShop(), shopSettings()))
-	served := first
+	served, now := first, time.Unix(0, 0)
 	options := Options{Store: store, Log: w.log, Shards: 1, Complements: true, FollowOrders: true, Exact: true,
 		Generation: func() *generation.Generation { return served },
-		Now:        func() time.Time { return time.Unix(0, 0) }} // each Update solves a few
+		Now: func() time.Time { // an Update solves a few items, or none
+			now = now.Add(100 * time.Millisecond)
+			return now
+		}}
 	c := New(options)
 	update(t, c)
 	if got, want := rowsIn(c), builtRows(t, store, first.Doc); !reflect.DeepEqual(got, want) {
@@ -231,10 +234,14 @@ func TestSettledComplementsHaveNoHistory(t *testing.T) {
 // taken back. No new generation is needed.
 func TestAnOrderIsAnsweredAtOnce(t *testing.T) {
 	w, store := openShop(2), &memstore.Store{}
-	served := open(t, store, generationtest.Build(t, store, w.asShop(), shopSettings()))
+	served, now := open(t, store, generationtest.Build(t, store, w.asShop(), shopSettings())), time.Unix(0, 0)
 	c := New(Options{Store: store, Log: w.log, Shards: 1, Complements: true, FollowOrders: true, Exact: true,
-		Generation: func() *generation.Generation { return served }})
-	settle(t, c)
+		Generation: func() *generation.Generation { return served }, Now: func() time.Time { return now }})
+	update := func() {
+		now = now.Add(time.Second)
+		update(t, c)
+	}
+	update()
 	const a, b = "node-0204", "node-0003"
 	best := func() Complement {
 		got, err := c.GoesWith([]string{a}, Wanted{K: 1})
@@ -248,23 +255,23 @@ func TestAnOrderIsAnsweredAtOnce(t *testing.T) {
 	}
 	o := rows.Order{OrderID: "new", Items: []string{b, a}, Time: days(100)}
 	*w.log = append(*w.log, window{orders: []rows.Order{o}})
-	update(t, c)
+	update()
 	if got := best(); got.ID != b || got.Partner != a || got.Support != 1 {
 		t.Errorf("after an order of both: %+v", got)
 	}
 	*w.log = append(*w.log, window{nodes: []rows.Row{{NodeID: b, Deleted: true}}})
-	settle(t, c)
+	update()
 	if got := best(); got.ID == b {
 		t.Errorf("a deleted node: %+v", got)
 	}
 	*w.log = append(*w.log, window{nodes: []rows.Row{{NodeID: b, Text: "the topic3word1"}}})
-	settle(t, c)
+	update()
 	if got := best(); got.ID != b || got.Support != 1 {
 		t.Errorf("it has come back: %+v", got)
 	}
 	o.Deleted, o.Items = true, nil
 	*w.log = append(*w.log, window{orders: []rows.Order{o}})
-	update(t, c)
+	update()
 	if got := best(); got.Partner != "" {
 		t.Errorf("the order was deleted: %+v", got)
 	}

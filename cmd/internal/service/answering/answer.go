@@ -63,7 +63,34 @@ func (a *Answer) Open() {
 		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
 			Generation: a.Served.Current, Complements: true, FollowOrders: true,
 			Attributes: wiring.AttributesOf(a.Settings.Get())})
+		a.registerFollowing()
 	}
+}
+
+// registerFollowing makes the metrics of what goes with what.
+func (a *Answer) registerFollowing() {
+	of := func(figure func(answer.Following) float64) func() float64 {
+		return func() float64 {
+			f, _ := a.Catalog.Following()
+			return figure(f)
+		}
+	}
+	a.Registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "giantstream_goes_with_orders",
+			Help: "Orders that what goes with what is answered by; 0 if none are followed."},
+			of(func(f answer.Following) float64 { return float64(f.Orders) })),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "giantstream_goes_with_stale_items",
+			Help: "Items to be solved until what goes with what is as of all orders that are known."},
+			of(func(f answer.Following) float64 { return float64(f.Stale) })),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "giantstream_goes_with_waiting_items",
+			Help: "Those of the stale items whose own orders have changed. They are solved first."},
+			of(func(f answer.Following) float64 { return float64(f.Own) })),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "giantstream_goes_with_solved_items_total",
+			Help: "Items of what goes with what that were solved."},
+			of(func(f answer.Following) float64 { return float64(f.Solved) })),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "giantstream_goes_with_solve_seconds_total",
+			Help: "Time that a core has solved them."},
+			of(func(f answer.Following) float64 { return f.Seconds })))
 }
 
 // Run answers until ctx ends.
