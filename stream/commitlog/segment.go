@@ -19,7 +19,7 @@ type Segment struct {
 	From, To int64
 	// Merged: the segment is a block. Rows that a later manifest of the block supersedes are gone.
 	Merged bool
-	// Next is what Manifest.Next of manifest To is; nil where the log was merged or folded.
+	// Next is Manifest.BrokerOffsets of manifest To; nil where the log was merged or folded.
 	Next map[string]int64
 
 	horizon rows.Horizon      // of orders, as of manifest To
@@ -30,7 +30,7 @@ type Segment struct {
 
 // segment is the stretch of the log that one manifest is.
 func (m *Manifest) segment() *Segment {
-	return &Segment{From: m.Seq, To: m.Seq, Next: m.Next, horizon: m.OrderHorizon, objects: m.Objects,
+	return &Segment{From: m.Seq, To: m.Seq, Next: m.BrokerOffsets(), horizon: m.OrderHorizon, objects: m.Objects,
 		windows: windowsOf(m.Seq, m.Objects), after: m.Seq - 1}
 }
 

@@ -39,6 +39,13 @@ func (l *history) Stretches(_ context.Context, _ int, after int64) iter.Seq2[Str
 	}
 }
 
+func (l *history) Offsets(_ context.Context, _ int, seq int64) (map[string]int64, error) {
+	if int(seq) != len(*l) {
+		return nil, nil
+	}
+	return map[string]int64{"nodes": seq * 10}, nil
+}
+
 func (l *history) Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error] {
 	return l.Stretches(ctx, shard, 0)
 }

@@ -35,6 +35,8 @@ type Log interface {
 	Stretches(ctx context.Context, shard int, after int64) iter.Seq2[Stretch, error]
 	// Attributes is Stretches from the beginning, without texts.
 	Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error]
+	// Offsets returns what Stretch.Next is at a manifest, nil where that is not kept: the newest is.
+	Offsets(ctx context.Context, shard int, seq int64) (map[string]int64, error)
 }
 
 // Stretch is a piece of the commit log that ends with manifest To. Each node has at most one row in it, and so has each
@@ -45,6 +47,9 @@ type Stretch struct {
 	// Orders that have changed, and which of all orders count no more by manifest To.
 	Orders  iter.Seq2[rows.Order, error]
 	Horizon rows.Horizon
+	// Next is, by input topic, the offset of the first record that manifest To does not cover, of the partition
+	// numbered as the shard; nil if Log.Offsets has to be asked.
+	Next map[string]int64
 }
 
 // Row is a row of a Stretch.
@@ -78,6 +83,11 @@ type Options struct {
 type Catalog struct {
 	opts Options
 	now  atomic.Pointer[state]
+
+	changed struct {
+		sync.Mutex
+		news chan struct{} // nil if nobody waits
+	}
 }
 
 // state is the embeddings of one generation, brought up to the newest manifests.
@@ -88,6 +98,8 @@ type state struct {
 
 	mu    sync.RWMutex   // of what follows: questions read it, and Update alone writes it
 	index *nearest.Index // knows all nodes; those without text have no vector
+	// next is, by shard, Stretch.Next as of seq; nil where it is not known.
+	next []map[string]int64
 	// attributes are those of the nodes by their handles in the index.
 	attributes *filter.Table
 	// complements are those of the orders, nil for none.
@@ -115,16 +127,17 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 	if changed, err = c.follow(ctx, s); err != nil {
 		return changed && !loads, err
 	}
-	solved := s.complements.solve(ambient.Clock(c.opts.Now))
 	// Changes after the cut come first, so that no answer goes back in time.
 	c.now.Store(s)
+	c.tell()
+	solved := s.complements.solve(ambient.Clock(c.opts.Now))
 	return loads || changed || solved, nil
 }
 
 // load indexes a generation's own embeddings.
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
 	s := &state{generation: g, index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
-		attributes: filter.NewTable(c.opts.Attributes)}
+		next: make([]map[string]int64, c.opts.Shards), attributes: filter.NewTable(c.opts.Attributes)}
 	var err error
 	if s.complements, err = c.complementsOf(ctx, g.Doc); err != nil {
 		return nil, err
@@ -220,26 +233,50 @@ func (c *Catalog) stored(ctx context.Context, g *generation.Generation) iter.Seq
 // follow adds what was committed since the last call.
 func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error) {
 	for shard := range s.seq {
-		for stretch, err := range c.opts.Log.Stretches(ctx, shard, s.seq[shard]) {
+		before, next := s.seq[shard], s.next[shard]
+		for stretch, err := range c.opts.Log.Stretches(ctx, shard, before) {
+			if err == nil {
+				err = s.follow(shard, &stretch)
+			}
 			if err != nil {
+				s.know(shard, nil)
 				return changed, err
 			}
-			w := s.writer()
-			for r, err := range stretch.Rows {
-				if err == nil {
-					err = w.addRow(&r)
-				}
-				if err != nil {
-					return changed, err
-				}
-			}
-			if err := errors.Join(w.flush(), s.complements.follow(shard, &stretch)); err != nil {
-				return changed, err
-			}
-			changed, s.seq[shard] = true, stretch.To
+			changed, next = true, stretch.Next
 		}
+		if next == nil && s.seq[shard] > 0 {
+			if next, err = c.opts.Log.Offsets(ctx, shard, s.seq[shard]); err != nil {
+				return changed, err
+			}
+		}
+		s.know(shard, next)
 	}
 	return changed, s.complements.expire()
+}
+
+// know notes up to which offsets a shard is read.
+func (s *state) know(shard int, next map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next[shard] = next
+}
+
+// follow adds a stretch.
+func (s *state) follow(shard int, stretch *Stretch) error {
+	w := s.writer()
+	for r, err := range stretch.Rows {
+		if err == nil {
+			err = w.addRow(&r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(w.flush(), s.complements.follow(shard, stretch)); err != nil {
+		return err
+	}
+	s.seq[shard] = stretch.To
+	return nil
 }
 
 // writer brings records into the index, a batch at a time.

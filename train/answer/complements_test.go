@@ -53,6 +53,10 @@ func (l *windows) Stretches(_ context.Context, _ int, after int64) iter.Seq2[Str
 	}
 }
 
+func (*windows) Offsets(context.Context, int, int64) (map[string]int64, error) {
+	return nil, nil
+}
+
 func (l *windows) Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error] {
 	return l.Stretches(ctx, shard, 0)
 }

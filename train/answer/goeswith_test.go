@@ -81,6 +81,10 @@ func (l tail) Stretches(_ context.Context, _ int, after int64) iter.Seq2[Stretch
 	}
 }
 
+func (tail) Offsets(context.Context, int, int64) (map[string]int64, error) {
+	return nil, nil
+}
+
 func (l tail) Attributes(ctx context.Context, shard int) iter.Seq2[Stretch, error] {
 	return l.Stretches(ctx, shard, 0)
 }

@@ -52,8 +52,8 @@ const SimilarPath = "/similar/"
 // Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed and GET /openapi.json. It
 // computes one request at a time per processor. Further requests wait a moment, and those beyond maxWaiting per
 // processor get the status 503. observe, if not nil, is called after each answer. What follows SimilarPath in the path
-// is the id, slashes and dots included. Parameters of the query other than Parameters and Lists, and with /goes-with id
-// and explain, are for the caller to refuse.
+// is the id, slashes and dots included. The caller refuses parameters of the query other than Parameters and Lists with
+// GET, id and explain of GET /goes-with, and FreshParameters.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -89,10 +89,13 @@ func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) h
 		began := time.Now()
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		var body any
-		err := h.inTurn(r.Context(), func() (err error) {
-			body, err = answer(r)
-			return err
-		})
+		err := h.fresh(w, r)
+		if err == nil {
+			err = h.inTurn(r.Context(), func() (err error) {
+				body, err = answer(r)
+				return err
+			})
+		}
 		status := http.StatusOK
 		if err != nil {
 			status = statusOf(err)
@@ -143,7 +146,8 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, generation.ErrNoOrders):
 		return http.StatusConflict
-	case errors.Is(err, ErrEmpty), errors.Is(err, errBusy), errors.Is(err, context.Canceled):
+	case errors.Is(err, ErrEmpty), errors.Is(err, errBusy), errors.As(err, new(errBehind)),
+		errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

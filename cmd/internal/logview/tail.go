@@ -2,6 +2,7 @@ package logview
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 
@@ -24,6 +25,18 @@ func (t Tail) Attributes(ctx context.Context, shard int) iter.Seq2[answer.Stretc
 	return t.stretches(ctx, shard, 0, rows.ColNodeID, rows.ColDeleted, rows.ColAttributes)
 }
 
+// Offsets reads a manifest.
+func (t Tail) Offsets(ctx context.Context, shard int, seq int64) (map[string]int64, error) {
+	m, err := commitlog.ReadManifest(ctx, t.Store, shard, seq)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.BrokerOffsets(), nil
+}
+
 func (t Tail) stretches(ctx context.Context, shard int, after int64, columns ...string) (
 	all iter.Seq2[answer.Stretch, error]) {
 	return func(yield func(answer.Stretch, error) bool) {
@@ -33,7 +46,7 @@ func (t Tail) stretches(ctx context.Context, shard int, after int64, columns ...
 				return
 			}
 			if !yield(answer.Stretch{To: segment.To, Rows: t.rows(ctx, segment, columns),
-				Orders: segment.Orders(ctx, t.Store), Horizon: segment.Horizon()}, nil) {
+				Orders: segment.Orders(ctx, t.Store), Horizon: segment.Horizon(), Next: segment.Next}, nil) {
 				return
 			}
 		}

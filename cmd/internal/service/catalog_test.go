@@ -188,6 +188,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		}
 	}
 
+	writesAreRead(t, s, cfg)
 	everyIDIsAsked(t, s, cfg)
 
 	var embedded struct {
@@ -208,18 +209,18 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		{"GET", "/similar/node-001?k=0", "", 400, "from 1 to 1000"},
 		{"GET", "/similar/node-001?k=many", "", 400, "no number"},
 		{"POST", "/similar", `{"id":"node-001","text":"goal"}`, 400, "one of the two"},
-		{"POST", "/similar", `{}`, 400, "one of the two"},
+		{"POST", "/similar", `{}`, 400, "similar to what?"},
 		{"POST", "/similar", `{"ids":["node-001"]}`, 400, "unknown field"},
 		{"POST", "/similar", `{"id":"node-001"} {}`, 400, "more than one"},
-		{"POST", "/similar", `{`, 400, "the body"},
+		{"POST", "/similar", `{`, 400, "the question"},
 		{"POST", "/similar", `{"text":"???"}`, 422, "no text"},
 		{"POST", "/similar", `{"text":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "more than"},
 		{"POST", "/embed", `{"texts":[]}`, 400, "from 1 to 256"},
 		{"PUT", "/similar", `{}`, 405, ""},
-		{"GET", "/similar/node-001?k=3&exclude=node-002", "", 400, `unknown parameter \"exclude\"; known here: k, where, show`},
+		{"GET", "/similar/node-001?k=3&without=node-002", "", 400, `unknown parameter \"without\"; known here: min_offset`},
 		{"GET", "/similar/node-001?k=3&k=4", "", 400, `given 2 times`},
 		{"GET", "/similar/node-001?k=3;offset=4", "", 400, "semicolon"},
-		{"POST", "/similar?k=3", `{"id":"node-001"}`, 400, "takes none"},
+		{"POST", "/similar?k=3", `{"id":"node-001"}`, 400, `unknown parameter \"k\"`},
 		{"GET", "/nothing/../similar/node-001", "", 404, ""},
 		{"GET", "//similar/node-001", "", 404, ""},
 	} {
@@ -236,6 +237,47 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text,
 		`giantstream_http_answers_total{kind="similar",status="404"}`) {
 		t.Error("the answers are not counted")
+	}
+}
+
+// writesAreRead writes, and reads at once with the offsets of what was written.
+func writesAreRead(t *testing.T, s *Service, cfg *config.Config) {
+	t.Helper()
+	topic := cfg.Kafka.Topics.Nodes
+	for i := range 12 {
+		id := fmt.Sprintf("written-%d", i%3)
+		var record any
+		if i%4 < 3 {
+			record = map[string]any{"id": id, "text": text(i, i%4), "price": 1000 + i}
+		}
+		produce(t, s, topic, map[string]any{id: record})
+		end, err := s.Client().EndOffsets(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var written []string
+		for partition, at := range end[topic] {
+			if at > 0 {
+				written = append(written, fmt.Sprintf("%s:%d:%d", topic, partition, at-1))
+			}
+		}
+		path := fmt.Sprintf("?wait=20s&min_offset=%s", strings.Join(written, ","))
+		code, body := ask(t, cfg, "POST", "/similar"+path, `{"id":"`+id+`"}`)
+		if want := map[bool]int{true: 404, false: 200}[record == nil]; code != want {
+			t.Errorf("write %d of %s is answered by %d %s, not %d", i, id, code, body, want)
+		}
+		if record == nil {
+			continue
+		}
+		code, body = ask(t, cfg, "GET", "/similar/node-000"+path+"&show=price&where="+
+			url.QueryEscape(fmt.Sprint("price=", 1000+i)), "")
+		if code != 200 || !strings.Contains(body, `"id":"`+id+`"`) {
+			t.Errorf("write %d: the price is not read: %d %s", i, code, body)
+		}
+	}
+	if code, body := ask(t, cfg, "POST", "/embed?wait=0s&min_offset="+topic+":0:1000000", `{"texts":["x"]}`); code != 503 ||
+		!strings.Contains(body, "is not read yet") {
+		t.Errorf("an offset that will be: %d %s", code, body)
 	}
 }
 

@@ -48,17 +48,18 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 	}
 	if a.Catalog != nil {
 		questions := answer.Handler(a.Catalog, a.answered)
-		wanted := slices.Clone(answer.Parameters)
+		fresh := answer.FreshParameters
+		wanted := slices.Concat(fresh, answer.Parameters)
 		for _, name := range answer.Lists {
 			wanted = append(wanted, name+endpoint.List)
 		}
 		routes = append(routes,
 			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: wanted},
-			route{pattern: "POST /similar", handler: questions},
+			route{pattern: "POST /similar", handler: questions, parameters: fresh},
 			route{pattern: "GET /goes-with", handler: questions,
 				parameters: append([]string{"id" + endpoint.List, "explain"}, wanted...)},
-			route{pattern: "POST /goes-with", handler: questions},
-			route{pattern: "POST /embed", handler: questions},
+			route{pattern: "POST /goes-with", handler: questions, parameters: fresh},
+			route{pattern: "POST /embed", handler: questions, parameters: fresh},
 			route{pattern: "GET /openapi.json", handler: questions})
 	}
 	return routes
