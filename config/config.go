@@ -247,6 +247,8 @@ type Compaction struct {
 // Links says what links nodes beside the edges that are stated.
 type Links struct {
 	FromOrders FromOrders `yaml:"from_orders"`
+	// HalfLife is the age at which a link with a kind or a weight has half of its weight. 0: never.
+	HalfLife time.Duration `yaml:"half_life" effect:"encoding"`
 }
 
 // FromOrders says which nodes that are ordered together are linked.

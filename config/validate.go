@@ -33,7 +33,7 @@ func (c *Config) faults() []Fault {
 	v.ingest(&c.Ingest)
 	v.window(c)
 	v.state(c)
-	v.links(&c.Links.FromOrders)
+	v.links(&c.Links)
 	v.featurize(&c.Featurize)
 	v.check(c.Embedding.Dim >= 1 && c.Embedding.Dim <= max(1, c.Featurize.ProjectionDim), "embedding.dim",
 		"must be between 1 and featurize.projection_dim, got %d", c.Embedding.Dim)
@@ -299,7 +299,9 @@ func (v *validator) state(c *Config) {
 	}
 }
 
-func (v *validator) links(o *FromOrders) {
+func (v *validator) links(l *Links) {
+	v.check(l.HalfLife >= 0, "links.half_life", "must be at least 0s, got %v", l.HalfLife)
+	o := &l.FromOrders
 	v.oneOf("links.from_orders.measure", o.Measure)
 	v.atLeast("links.from_orders.min_support", o.MinSupport, 1)
 	v.check(!math.IsNaN(o.MinAssociation), "links.from_orders.min_association", "must be a number")

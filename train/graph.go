@@ -18,7 +18,8 @@ type Graph struct {
 	Classes []string
 	// Neighbours is the n × n adjacency by position, rows ascending, no
 	// self-loops, dangling edges left out; symmetric for undirected graphs.
-	// Row i are the labels of instance i.
+	// Row i are the labels of instance i. Values are the weights of the links, above 0 and about 1 on average; an
+	// adjacency has none.
 	Neighbours *sparse.Matrix
 }
 

@@ -72,7 +72,7 @@ func BenchmarkRefinement(b *testing.B) {
 // weigh scales the features of the instances as InverseSqrtDegree does.
 func weigh(x, y *sparse.Matrix) {
 	for i := range x.Rows {
-		w := pifa.InverseSqrtDegree.WeightOf(len(y.Row(i).Index))
+		w := pifa.InverseSqrtDegree.WeightOf(float64(len(y.Row(i).Index)))
 		for k := range x.Row(i).Value {
 			x.Row(i).Value[k] *= w
 		}

@@ -46,7 +46,7 @@ func Exact(x, y *sparse.Matrix, w Weighting, workers int) *sparse.Matrix {
 	z.Index, z.Value = make([]int32, z.NNZ()), make([]float32, z.NNZ())
 	each(func(sum *scatter.Sum, l int, instances []int32) {
 		for _, i := range instances {
-			sum.Add(x.Row(int(i)), w.WeightOf(int(y.Start[i+1]-y.Start[i])))
+			sum.Add(x.Row(int(i)), w.WeightOf(float64(y.Start[i+1]-y.Start[i])))
 		}
 		row := z.Row(l)
 		sum.Drain(sparse.Vector{Index: row.Index[:0], Value: row.Value[:0]})

@@ -35,7 +35,7 @@ func FromPass(dim int, y *sparse.Matrix, w Weighting, workers int, rows func(lo,
 				labels := y.Row(i).Index
 				for _, l := range labels {
 					if int(l) >= first && int(l) < end {
-						s.add(int(l), w.WeightOf(len(labels)), buffer[(i-lo)*dim:])
+						s.add(int(l), w.WeightOf(float64(len(labels))), buffer[(i-lo)*dim:])
 						s.count[l]++
 					}
 				}

@@ -37,7 +37,7 @@ func FromGraph(projected []float32, dim int, y *sparse.Matrix, w Weighting, work
 	parallel.ForEach(y.Cols, 64, workers, func(_, _, lo, hi int) {
 		for l := lo; l < hi; l++ {
 			for _, i := range instances.Row(l).Index {
-				s.add(l, w.WeightOf(int(y.Start[i+1]-y.Start[i])), projected[int(i)*dim:])
+				s.add(l, w.WeightOf(float64(y.Start[i+1]-y.Start[i])), projected[int(i)*dim:])
 				s.count[l]++
 			}
 		}

@@ -33,10 +33,11 @@ func ParseWeighting(name string) (Weighting, error) {
 	return 0, fmt.Errorf("pifa: unknown weighting %q; use one of: %s", name, strings.Join(weightings[:], ", "))
 }
 
-// WeightOf returns the weight of an instance with degree labels.
-func (w Weighting) WeightOf(degree int) float32 {
-	if w == InverseSqrtDegree && degree > 0 {
-		return float32(1 / math.Sqrt(float64(degree)))
+// WeightOf returns the weight of an instance, given the sum of the squares of its labels' weights: their number, where
+// they have none.
+func (w Weighting) WeightOf(squares float64) float32 {
+	if w == InverseSqrtDegree && squares > 0 {
+		return float32(1 / math.Sqrt(squares))
 	}
 	return 1
 }

@@ -28,6 +28,40 @@ func (m *Matrix) Row(i int) Vector {
 	return v
 }
 
+// At returns the value of the k-th entry: 1 of an adjacency.
+func (v Vector) At(k int) float32 {
+	if v.Value == nil {
+		return 1
+	}
+	return v.Value[k]
+}
+
+// Sum returns the sum of the values: the number of entries of an adjacency.
+func (v Vector) Sum() float64 {
+	if v.Value == nil {
+		return float64(len(v.Index))
+	}
+	var sum float64
+	for _, x := range v.Value {
+		sum += float64(x)
+	}
+	return sum
+}
+
+// Effective returns how many entries of equal values say as much as these: (Σv)²/Σv². It does not depend on the scale
+// of the values.
+func (v Vector) Effective() float64 {
+	if v.Value == nil {
+		return float64(len(v.Index))
+	}
+	var squares float64
+	for _, x := range v.Value {
+		squares += float64(x) * float64(x)
+	}
+	sum := v.Sum()
+	return sum * sum / squares
+}
+
 // Size returns the numbers of rows and columns.
 func (m *Matrix) Size() (rows, cols int) { return m.Rows, m.Cols }
 

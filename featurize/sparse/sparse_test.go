@@ -24,3 +24,19 @@ func TestTranspose(t *testing.T) {
 		t.Error("an adjacency got values")
 	}
 }
+
+func TestWeightsOfARow(t *testing.T) {
+	for _, c := range []struct {
+		v              Vector
+		sum, effective float64
+	}{
+		{Vector{Index: []int32{1, 3, 8}}, 3, 3},
+		{Vector{Index: []int32{1, 3, 8}, Value: []float32{1, 1, 1}}, 3, 3},
+		{Vector{Index: []int32{1, 3, 8}, Value: []float32{0.25, 0.25, 0.25}}, 0.75, 3},
+		{Vector{Index: []int32{1, 3}, Value: []float32{3, 1}}, 4, 1.6},
+	} {
+		if c.v.Sum() != c.sum || c.v.Effective() != c.effective {
+			t.Errorf("%v: sum %g, effective %g; want %g, %g", c.v, c.v.Sum(), c.v.Effective(), c.sum, c.effective)
+		}
+	}
+}

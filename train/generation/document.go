@@ -16,6 +16,7 @@ import (
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
+	"giantstream/train/generation/relations"
 )
 
 // DocFormat is the version of generation.json that is written. Readers know every version from 1 to this one,
@@ -137,6 +138,10 @@ type GraphStats struct {
 	// Kinds counts the links that have a kind, by kind, as rows state them: those to unknown nodes, too, and an
 	// undirected one twice.
 	Kinds map[string]int `json:"kinds,omitempty"`
+	// Relations are what the kinds of links weigh, nil where all links weigh the same. Weightless are links that weigh
+	// nothing: training and evaluation are without them.
+	Relations  []relations.Relation `json:"relations,omitempty"`
+	Weightless int                  `json:"weightless,omitempty"`
 	// Orders is what orders gave, nil where there were none.
 	Orders *OrderStats `json:"orders,omitempty"`
 }

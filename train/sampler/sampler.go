@@ -18,7 +18,7 @@ type Kind string
 const (
 	// Uniform draws every instance with the same probability.
 	Uniform Kind = "uniform"
-	// Degree draws instances with probabilities proportional to their numbers of labels.
+	// Degree draws instances with probabilities proportional to their numbers of labels, or the sums of their weights.
 	Degree Kind = "degree"
 	// BiRank takes the instances with the highest rank in the graph of instances and labels.
 	BiRank Kind = "birank"
@@ -61,7 +61,7 @@ func Select(kind Kind, labels *sparse.Matrix, keys []uint64, instances []int32, 
 		for k, i := range instances {
 			weight := 1.0
 			if kind == Degree {
-				weight = float64(len(labels.Row(int(i)).Index))
+				weight = labels.Row(int(i)).Sum()
 			}
 			r := numeric.NewRand(seed, stream, keys[i])
 			rank[k] = -math.Log1p(-r.Float64()) / weight

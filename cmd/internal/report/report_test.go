@@ -20,6 +20,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/generation/generationtest"
+	"giantstream/train/generation/relations"
 )
 
 const hostile = `<script>alert(1)</script><img src="https://example.org/x" onerror=alert(2)>`
@@ -76,6 +77,9 @@ func TestPage(t *testing.T) {
 	doc := in.Doc
 	doc.Graph.Orders = &generation.OrderStats{Orders: 1234, Lines: 5678, Items: 231, Pairs: 91011, Kept: 1213,
 		Partners: []generation.AtLeast{{Partners: 1, Items: 230}, {Partners: 5, Items: 7}}}
+	doc.Graph.Relations = []relations.Relation{{Kind: "bought", Links: 4321, Asked: 800, Dated: true, Surplus: 0.5,
+		Error: 0.02, Weight: 1, Exponent: 0.5, Scale: 1}, {Kind: hostile, Links: 77, Asked: 3, Weight: 1}}
+	doc.Graph.Weightless = 2345
 	in.Nodes = []string{source[7].NodeID, source[0].NodeID}
 	page := write(t, in)
 
@@ -84,6 +88,9 @@ func TestPage(t *testing.T) {
 		"graph-aware", ">linked<", "6 neighbours</b> in the graph: ", "similar, graph-aware", "Links of a node", "100 %",
 		"All generations", "1,234 orders have 5,678 lines", "230 have 1, 7 have 5 partners or more",
 		"<td class=\"n\">4–7</td><td class=\"n\">240</td>",
+		"<td>bought</td><td class=\"n\">4,321</td><td class=\"n\">1.00</td><td>texts predict the latest with an AUC of " +
+			"0.750 ± 0.010; the weights that links state count by their roots</td>",
+		"too few links to tell: 3 were held out", "2,345 links weigh nothing",
 		"Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
 	} {
 		if !strings.Contains(page, want) {

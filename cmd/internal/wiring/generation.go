@@ -8,6 +8,8 @@ import (
 	"os"
 	"reflect"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/blas/blas32"
@@ -28,7 +30,11 @@ import (
 
 // RequestOf returns the generation that the configuration asks for, without how it is divided.
 func RequestOf(cfg *config.Config) build.Request {
-	return build.Request{Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
+	s := SettingsOf(cfg)
+	if !relatesLinks(cfg) {
+		s.Relations = nil
+	}
+	return build.Request{Settings: s, Gate: generation.Gate(cfg.Refresh.QualityGate),
 		NewSpace: cfg.Refresh.Space == "new", Afresh: cfg.Refresh.Space == "turn",
 		Canary: cfg.Sink.CanaryTopic != ""}
 }
@@ -43,7 +49,7 @@ func ResourcesOf(cfg *config.Config, device compute.Backend, p ambient.Progress,
 // SettingsOf returns what the configuration says about generations.
 func SettingsOf(cfg *config.Config) fit.Settings {
 	s := fit.Settings{Stored: FormatOf(cfg), ProbeRates: cfg.Evaluate.ProbeRates,
-		FromOrders: &fit.FromOrders{}}
+		FromOrders: &fit.FromOrders{}, Relations: &fit.Relations{}}
 	if cfg.Train.BERT.Model != "" {
 		s.BERT = &fit.BERT{}
 	}
@@ -59,6 +65,13 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 		s.Precision = "" // as in documents older than the other precisions
 	}
 	return s
+}
+
+// relatesLinks says whether the mapping gives links kinds or weights, or age is to weigh them.
+func relatesLinks(cfg *config.Config) bool {
+	kinds := func(path string) bool { return strings.Contains(path, "=") }
+	return cfg.Links.HalfLife != 0 || cfg.Ingest.Edges.Weight != "" || cfg.Ingest.Edges.Kind != "" ||
+		slices.ContainsFunc(cfg.Ingest.Nodes.Edges, kinds)
 }
 
 // eachSetting calls f for each field of fit.Settings that decides embeddings: those that have a tag config, which names
@@ -93,6 +106,9 @@ func EncodingSettings(s fit.Settings) map[string]string {
 	eachSetting(reflect.ValueOf(s), func(path string, v reflect.Value) { texts[path] = fmt.Sprint(v) })
 	if s.BERT == nil {
 		delete(texts, "embed.precision") // of transformers alone
+	}
+	if s.Relations == nil || s.Relations.HalfLife == 0 {
+		delete(texts, "links.half_life") // a mapping of kinds or weights is no change of embeddings by itself
 	}
 	return texts
 }

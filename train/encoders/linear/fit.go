@@ -21,7 +21,7 @@ type Data struct {
 	// has no neighbours.
 	Labels []float32
 	Dim    int
-	// Neighbours is the adjacency: row i are the labels of instance i.
+	// Neighbours is the adjacency: row i are the labels of instance i. Its values are the weights of the links.
 	Neighbours *sparse.Matrix
 	// Keys are the nodes' keys, by which instances are held out.
 	Keys []uint64
@@ -135,17 +135,18 @@ func (d Data) sum(ctx context.Context, s *Sums, instances []int32, workers int, 
 	return nil
 }
 
-// row writes instance i's text and target, times √w = degree^¼.
+// row writes instance i's text and target, times √w = degree^¼. With weights, the degree is how many labels of equal
+// weight say as much: (Σv)²/Σv².
 func (d Data) row(i int, x, t []float32) {
-	labels := d.Neighbours.Row(i).Index
-	w := float32(math.Sqrt(math.Sqrt(float64(len(labels)))))
+	labels := d.Neighbours.Row(i)
+	w := float32(math.Sqrt(math.Sqrt(labels.Effective())))
 	d.Text(i, x)
 	for k := range x {
 		x[k] *= w
 	}
 	clear(t)
-	for _, l := range labels {
-		numeric.Axpy(1, d.Labels[int(l)*d.Dim:int(l+1)*d.Dim], t)
+	for k, l := range labels.Index {
+		numeric.Axpy(labels.At(k), d.Labels[int(l)*d.Dim:int(l+1)*d.Dim], t)
 	}
 	numeric.Normalize(t)
 	for k := range t {

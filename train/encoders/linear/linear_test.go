@@ -3,6 +3,7 @@ package linear
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"giantstream/featurize/sparse"
@@ -94,5 +95,71 @@ func TestNoInstancesIsAnErrorNotAPanic(t *testing.T) {
 	d.Labels = d.Labels[:5]
 	if _, _, err := Fit(t.Context(), d, Options{}, nil); err == nil {
 		t.Error("wrong shapes were accepted")
+	}
+}
+
+// Equal weights of links give the bits that none give, and so does another scale of all weights. Links of noise that
+// weigh next to nothing hardly change what is learned.
+func TestWeightsOfLinks(t *testing.T) {
+	const n, rank, dim = 400, 6, 4
+	text, labels, _ := planted(n, rank, dim, 0.1)
+	for i := range n {
+		numeric.Normalize(labels[i*dim : (i+1)*dim])
+	}
+	fit := func(noise bool, weigh func(k int, noise bool) float32) []float32 {
+		g := &sparse.Matrix{Cols: n}
+		r := numeric.NewRand(3)
+		for i := range n {
+			row := sparse.Vector{Index: []int32{int32(i)}}
+			other := int32(r.IntN(n))
+			if noise && other != int32(i) {
+				row.Index = append(row.Index, other)
+			}
+			if weigh != nil {
+				for k := range row.Index {
+					row.Value = append(row.Value, weigh(i, k > 0))
+				}
+			}
+			if len(row.Index) > 1 && row.Index[1] < row.Index[0] {
+				row.Index[0], row.Index[1] = row.Index[1], row.Index[0]
+				if weigh != nil {
+					row.Value[0], row.Value[1] = row.Value[1], row.Value[0]
+				}
+			}
+			g.Append(row)
+		}
+		w, _, err := Fit(t.Context(), Data{Text: func(i int, out []float32) { copy(out, text[i*rank:]) }, Rank: rank,
+			Labels: labels, Dim: dim, Neighbours: g, Keys: make([]uint64, n)}, Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	all := func(w float32) func(int, bool) float32 { return func(int, bool) float32 { return w } }
+	plain := fit(true, nil)
+	if !slices.Equal(plain, fit(true, all(1))) {
+		t.Error("weights of 1 change the solution")
+	}
+	uneven := func(scale float32) func(int, bool) float32 {
+		return func(k int, _ bool) float32 { return scale * float32(1+k%3) }
+	}
+	if !slices.Equal(fit(true, uneven(1)), fit(true, uneven(8))) {
+		t.Error("the scale of the weights changes the solution")
+	}
+	clean := fit(false, nil)
+	distance := func(w []float32) (sum float64) {
+		for i := range w {
+			sum += math.Abs(float64(w[i] - clean[i]))
+		}
+		return sum
+	}
+	weighed := distance(fit(true, func(_ int, noise bool) float32 {
+		if noise {
+			return 0.01
+		}
+		return 1
+	}))
+	if equal := distance(plain); !(weighed < equal/5) {
+		t.Errorf("weighed noise moves the solution by %g, equal noise by %g", weighed, equal)
 	}
 }

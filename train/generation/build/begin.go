@@ -95,6 +95,9 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 	}
 	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
 	plan.Averaged = doc.AveragedWith != 0
+	if doc.Settings.Relations != nil {
+		plan.Weigh()
+	}
 	return plan.Create(ctx, w.Store)
 }
 

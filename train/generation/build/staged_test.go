@@ -88,6 +88,7 @@ func logsOf(all []rows.Row, shards int, seed uint64) shardLogs {
 		if r.IntN(5) == 0 {
 			old := row
 			old.Text, old.Labels = "an older text", nil
+			old.LinkEnds, old.LinkKinds, old.LinkWeights, old.LinkTimes = nil, nil, nil, nil
 			add(old, 2)
 		}
 	}

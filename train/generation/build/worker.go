@@ -16,6 +16,7 @@ import (
 	"giantstream/train/generation/build/embeddings"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/labels"
+	"giantstream/train/generation/build/linkweights"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/vocabulary"
@@ -163,6 +164,7 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Projection: vocabulary.FitProjection,
 	stages.Vectorise:  vocabulary.Vectorise,
 	stages.Behaviour:  behaviour.Fit,
+	stages.Relations:  linkweights.Weigh,
 	stages.Spread:     labels.SpreadTexts,
 	stages.PIFA:       labels.Aggregate,
 	stages.Features:   labels.MakeFeatures,

@@ -202,7 +202,7 @@ func (m *Meter) learnLabels(r *rows.Row, self uint64) {
 func (m *Meter) project(r *rows.Row) []float32 {
 	out := make([]float32, m.projection.Dim())
 	m.projection.Apply(m.generation.Vectorizer.Transform(r.Text, sparse.Vector{}), out)
-	if w := m.weighting.WeightOf(len(r.Labels)); w != 1 {
+	if w := m.weighting.WeightOf(float64(len(r.Labels))); w != 1 {
 		for k := range out {
 			out[k] *= w
 		}

@@ -27,6 +27,22 @@ func TestSplitHidesBothDirectionsAndNothingElse(t *testing.T) {
 	if share := float64(2*len(hidden)) / float64(g.Neighbours.NNZ()); math.Abs(share-0.2) > 0.05 {
 		t.Errorf("hid %.3f of the edges, want about 0.2", share)
 	}
+	weights := make([]float32, 0, g.Neighbours.NNZ()) // a weight stays with its link
+	for i := range g.Neighbours.Rows {
+		for _, j := range g.Neighbours.Row(i).Index {
+			weights = append(weights, float32(1+(i+int(j))%7))
+		}
+	}
+	g.Neighbours.Value = weights
+	known, _ = Split(g, 0.2, 7)
+	for i := range known.Neighbours.Rows {
+		row := known.Neighbours.Row(i)
+		for k, j := range row.Index {
+			if row.Value[k] != float32(1+(i+int(j))%7) {
+				t.Fatalf("the link from %d to %d has the weight of another one", i, j)
+			}
+		}
+	}
 }
 
 func TestSplitDoesNotDependOnTheOrderOfNodes(t *testing.T) {

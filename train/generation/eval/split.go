@@ -24,9 +24,13 @@ func Split(g *train.Graph, fraction float64, seed uint64) (*train.Graph, []Edge)
 	known := &sparse.Matrix{Rows: n, Cols: n, Start: make([]int64, 1, n+1)}
 	var hidden []Edge
 	for i := range n {
-		for _, j := range g.Neighbours.Row(i).Index {
+		row := g.Neighbours.Row(i)
+		for k, j := range row.Index {
 			if !Hide(ids[i], ids[j], fraction, seed) {
 				known.Index = append(known.Index, j)
+				if row.Value != nil {
+					known.Value = append(known.Value, row.Value[k])
+				}
 				continue
 			}
 			if int32(i) < j || !linked(g.Neighbours, int(j), int32(i)) {

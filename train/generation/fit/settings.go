@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"giantstream/featurize/pairs"
 	"giantstream/featurize/pifa"
@@ -44,6 +45,8 @@ type Settings struct {
 	TreeSeed  uint64 `json:"tree_seed" config:"featurize.tree.seed"`
 	// FromOrders says which nodes that are ordered together are linked, nil where there are no orders.
 	FromOrders *FromOrders `json:"links_from_orders,omitempty"`
+	// Relations says how links are weighed, nil where neither kinds nor weights are mapped: all weigh the same.
+	Relations *Relations `json:"relations,omitempty"`
 	// Encoder is the name of a Kind that is trained.
 	Encoder string `json:"encoder" config:"train.encoder"`
 	// BERT is needed by that encoder.
@@ -77,6 +80,12 @@ const (
 
 // MissingTexts are the values of Settings.MissingText.
 var MissingTexts = []string{Skip, Neighbours}
+
+// Relations says how links are weighed, beside what package relations finds.
+type Relations struct {
+	// HalfLife is the age at which a link has half of its weight, by the newest event time of a link; 0 for none.
+	HalfLife time.Duration `json:"half_life,omitempty" config:"links.half_life"`
+}
 
 // FromOrders says which nodes that are ordered together are linked (package pairs).
 type FromOrders struct {
@@ -143,6 +152,9 @@ func (s Settings) Validate() error {
 	}
 	if err := s.Precision.Validate(); err != nil {
 		errs = append(errs, err)
+	}
+	if s.Relations != nil && s.Relations.HalfLife < 0 {
+		errs = append(errs, fmt.Errorf("half_life %v must not be negative; 0 is none", s.Relations.HalfLife))
 	}
 	_, profile := tfidf.ParseProfile(s.Profile)
 	_, weighting := pifa.ParseWeighting(s.Weighting)

@@ -17,7 +17,7 @@ type Level struct {
 	// Parent is each cluster's cluster at the level above, nil at the first.
 	Parent []int32
 	// Targets is instances × Clusters: how many of the instance's labels
-	// each cluster holds.
+	// each cluster holds, or the sum of their weights.
 	Targets *sparse.Matrix
 
 	children, start []int32
@@ -35,8 +35,8 @@ type Tree interface {
 }
 
 // FromTree poses the problem for every level of a tree that has at least two
-// clusters. Row i of neighbours are the labels of instance i; labels that are
-// not in the tree are no targets.
+// clusters. Row i of neighbours are the labels of instance i, its values their
+// weights, above 0; labels that are not in the tree are no targets.
 func FromTree(t Tree, neighbours *sparse.Matrix) (*Problem, error) {
 	p := &Problem{}
 	previous := -1
@@ -79,7 +79,8 @@ func targets(t Tree, level, clusters int, neighbours *sparse.Matrix) *sparse.Mat
 	var row sparse.Vector
 	for i := range neighbours.Rows {
 		row.Index, row.Value = row.Index[:0], row.Value[:0]
-		for _, label := range neighbours.Row(i).Index {
+		labels := neighbours.Row(i)
+		for k, label := range labels.Index {
 			c := t.Cluster(level, int(label))
 			if c < 0 {
 				continue
@@ -87,7 +88,7 @@ func targets(t Tree, level, clusters int, neighbours *sparse.Matrix) *sparse.Mat
 			if count[c] == 0 {
 				row.Index = append(row.Index, c)
 			}
-			count[c]++
+			count[c] += labels.At(k)
 		}
 		slices.Sort(row.Index)
 		for _, c := range row.Index {

@@ -64,6 +64,13 @@ func TestFromTreeCountsLabelsPerCluster(t *testing.T) {
 	if !slices.Equal(p.Levels[1].Parent, []int32{0, 0, 1, 1}) {
 		t.Errorf("parents %v", p.Levels[1].Parent)
 	}
+	y.Value = []float32{0.5, 2, 4, 1, 1, 0.25, 8}
+	if p, err = FromTree(tree, y); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Levels[0].Targets.Row(0); !slices.Equal(got.Value, []float32{2.5, 4}) {
+		t.Errorf("weights of clusters %v, want 2.5 and 4", got.Value)
+	}
 }
 
 // fromLevels poses a problem without targets.

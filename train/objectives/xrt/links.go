@@ -64,17 +64,20 @@ func newLinks(o Options, set Set) *links {
 
 // draw chooses a partner for each instance of a part, and returns the partners. It draws a number for each link, and
 // takes the neighbour with the least: each has the same chance, and a link that comes or goes changes no other choice
-// than its own. An instance all of whose neighbours are held out has none.
+// than its own. With weights v, the numbers are −ln(u)/v of uniform ones, so that the chances are as the weights
+// (Efraimidis and Spirakis, 2006). An instance all of whose neighbours are held out has none.
 func (l *links) draw(o Options, at trainer.Place, part []int32, set Set) []int32 {
 	l.slot, l.instances, l.partners = l.slot[:0], l.instances[:0], l.partners[:0]
 	for k, i := range part {
-		partner, least := int32(-1), uint64(math.MaxUint64)
+		partner, least := int32(-1), math.Inf(1)
 		ofInstance := numeric.NewRand(o.Seed, streamPartner, uint64(at.Epoch), set.Keys[i])
-		for _, j := range set.Neighbours.Row(int(i)).Index {
+		row := set.Neighbours.Row(int(i))
+		for n, j := range row.Index {
 			if l.skip != nil && l.skip[j] {
 				continue
 			}
-			if drawn := numeric.Mix(ofInstance.State() ^ set.Keys[j]); drawn < least {
+			drawn := float64(numeric.Mix(ofInstance.State()^set.Keys[j])>>11) / (1 << 53)
+			if drawn = -math.Log1p(-drawn) / float64(row.At(n)); drawn < least {
 				partner, least = j, drawn
 			}
 		}

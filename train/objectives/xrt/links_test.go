@@ -140,3 +140,32 @@ func TestPartnersStayWhereNodesAreRenumbered(t *testing.T) {
 		t.Errorf("of %d nodes with %d links, one more changes the partner of %d", n, degree, changed)
 	}
 }
+
+// A neighbour is drawn as often as its link weighs, whatever the scale. Equal weights draw what none draw.
+func TestPartnersAreDrawnByWeight(t *testing.T) {
+	g := graphdir.Undirected(4, [][2]int32{{0, 1}, {0, 2}, {0, 3}})
+	drawn := func(weights ...float32) (partners []int32) {
+		g := *g
+		if len(weights) > 0 {
+			g.Value = slices.Concat(weights, []float32{1, 1, 1})
+		}
+		set := Set{Neighbours: &g, Keys: graphtest.Keys(g.Rows)}
+		l := newLinks(Options{Links: 1, Temperature: 0.1}, set)
+		for epoch := range 4000 {
+			partners = append(partners, l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, []int32{0}, set)...)
+		}
+		return partners
+	}
+	if !slices.Equal(drawn(), drawn(1, 1, 1)) || !slices.Equal(drawn(), drawn(0.5, 0.5, 0.5)) {
+		t.Error("equal weights draw other partners than none")
+	}
+	var counts [4]float64
+	for _, j := range drawn(5, 3, 2) {
+		counts[j] += 1. / 4000
+	}
+	for j, want := range []float64{0, 0.5, 0.3, 0.2} {
+		if math.Abs(counts[j]-want) > 0.03 {
+			t.Errorf("neighbour %d is drawn %.3f of the time, want %.1f", j, counts[j], want)
+		}
+	}
+}

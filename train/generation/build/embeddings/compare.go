@@ -41,9 +41,9 @@ type parentStats[T any] struct {
 // unknownLinks counts the known links to labels that the parent does not know.
 func unknownLinks(ctx context.Context, t *work.Task, known []bool) (n int, err error) {
 	for p := range t.Plan.Partitions {
-		if err := graph.EachNeighbours(ctx, t.Build, p, func(_ int, to []int32, hidden []bool) error {
-			for k, j := range to {
-				if j >= 0 && !hidden[k] && !known[j] {
+		if err := graph.EachNeighbours(ctx, t.Build, p, func(_ int, row graph.Neighbours) error {
+			for k, j := range row.To {
+				if j >= 0 && !row.Hidden[k] && !known[j] {
 					n++
 				}
 			}
@@ -83,8 +83,9 @@ func CompareParent(ctx context.Context, t *work.Task) error {
 		}); err != nil {
 			return err
 		}
-		if err := graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
-			degree[ids[i]] = len(graph.NodesAmong(to, hidden, true))
+		if err := graph.EachNeighbours(ctx, t.Build, p, func(i int, n graph.Neighbours) error {
+			positions, _ := n.Nodes(true)
+			degree[ids[i]] = len(positions)
 			return nil
 		}); err != nil {
 			return err

@@ -59,9 +59,10 @@ func Fill(ctx context.Context, t *work.Task) error {
 func fillMissing(ctx context.Context, t *work.Task, x graph.Numbering, v embedded) error {
 	type want struct{ of, node int32 } // the position of a neighbour, and who wants it
 	var wanted []want
-	if err := graph.EachNeighbours(ctx, t.Build, t.Partition, func(i int, to []int32, hidden []bool) error {
+	if err := graph.EachNeighbours(ctx, t.Build, t.Partition, func(i int, n graph.Neighbours) error {
 		if v.status[i] == embedding.NoText {
-			for _, j := range graph.NodesAmong(to, hidden, true) {
+			positions, _ := n.Nodes(true)
+			for _, j := range positions {
 				wanted = append(wanted, want{j, int32(i)})
 			}
 		}

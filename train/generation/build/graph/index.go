@@ -10,6 +10,7 @@ import (
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
+	"giantstream/train/generation/relations"
 )
 
 // Numbering is what all stages need of the nodes: which positions a partition has, and totals.
@@ -20,8 +21,10 @@ type Numbering struct {
 	Classes     int    `json:"classes"`
 	Fingerprint string `json:"fingerprint"`
 	// Kinds counts the links that have a kind, by kind, those to unknown nodes included.
-	Kinds     map[string]int `json:"kinds,omitempty"`
-	TextBytes int64          `json:"text_bytes"`
+	Kinds map[string]int `json:"kinds,omitempty"`
+	// NewestLink is the newest event time of a link, in plans with weights.
+	NewestLink int64 `json:"newest_link,omitempty"`
+	TextBytes  int64 `json:"text_bytes"`
 }
 
 // Nodes is how many nodes the graph has.
@@ -81,6 +84,7 @@ func Index(ctx context.Context, t *work.Task) error {
 		x.Base = append(x.Base, x.Nodes()+s.Nodes)
 		x.Deleted += s.Deleted
 		x.TextBytes += s.TextBytes
+		x.NewestLink = max(x.NewestLink, s.NewestLink)
 		for kind, n := range s.Kinds {
 			if x.Kinds == nil {
 				x.Kinds = map[string]int{}
@@ -118,6 +122,9 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	doc.GraphHash = x.Fingerprint
 	doc.Graph = generation.GraphStats{Nodes: x.Nodes(), Deleted: x.Deleted, Links: linked.Links,
 		Dangling: linked.Dangling, Hidden: linked.Hidden, Isolated: linked.Isolated, Hubs: linked.Hubs,
-		Classes: x.Classes, MaxDegree: linked.MaxDegree, Kinds: x.Kinds, Orders: orders}
-	return nil
+		Classes: x.Classes, MaxDegree: linked.MaxDegree, Kinds: x.Kinds, Orders: orders, Weightless: linked.Weightless}
+	if b.Plan.Weighted {
+		doc.Graph.Relations, err = work.StatsOf[[]relations.Relation](ctx, b, stages.Relations, 0)
+	}
+	return err
 }

@@ -1,9 +1,11 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 
 	"giantstream/train/generation/build/sections"
@@ -13,14 +15,16 @@ import (
 
 // LinkStats is what link says of a partition.
 type LinkStats struct {
-	Links     int `json:"links"`
-	Known     int `json:"known"`
-	Hidden    int `json:"hidden"` // links to nodes of a higher position that the evaluation hides
-	Dangling  int `json:"dangling"`
-	Isolated  int `json:"isolated"`
-	Hubs      int `json:"hubs"`
-	MaxDegree int `json:"max_degree"`
-	Instances int `json:"instances"`
+	Links    int `json:"links"`
+	Known    int `json:"known"`
+	Hidden   int `json:"hidden"` // links to nodes of a higher position that the evaluation hides
+	Dangling int `json:"dangling"`
+	// Weightless are links that are left out since they weigh nothing.
+	Weightless int `json:"weightless,omitempty"`
+	Isolated   int `json:"isolated"`
+	Hubs       int `json:"hubs"`
+	MaxDegree  int `json:"max_degree"`
+	Instances  int `json:"instances"`
 	// Ordered are links of orders, Partners how many nodes have at least as many as manyPartners says.
 	Ordered  int                    `json:"ordered,omitempty"`
 	Partners [len(manyPartners)]int `json:"partners,omitzero"`
@@ -32,70 +36,34 @@ var manyPartners = [...]int{1, 5, 10, 20}
 // LinkNodes collects the neighbours of a partition's nodes: those that are stated, and then, ascending, those that
 // orders add.
 //
-//	links    by block: for each node, the number of its links u32 and for each the position u32, noNode for none
+//	links    by block: for each node, the number of its links u32 and for each the position u32, noNode for none; in
+//	         plans with weights, then for each its weight float32
 //	degrees  known neighbours of each node, u32
 func LinkNodes(ctx context.Context, t *work.Task) error {
 	x, err := LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	n := x.SizeOf(t.Partition)
-	start := make([]int, n+1)
-	if err := EachBlock(ctx, t.Build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
-		hi int) error {
-		for i := lo; i < hi; i++ {
-			count := d.Uvarint()
-			for range count {
-				if d.StringBytes(); d.Err != nil {
-					return d.Err
-				}
-			}
-			start[i+1] = start[i] + int(count)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	to := make([]uint32, start[n])
-	for i := range to {
-		to[i] = noNode
-	}
-	together, err := readOrdered(ctx, t, t.Partition)
+	w, err := loadWeights(ctx, t, x)
 	if err != nil {
 		return err
 	}
-	for q := range t.Plan.Partitions {
-		from, err := t.OutputsOf(ctx, stages.Resolve, q)
-		if err != nil {
-			return err
-		}
-		b, err := from.ReadSection(ctx, "answers", t.Partition)
-		if err != nil {
-			return err
-		}
-		for ; len(b) >= answerBytes; b = b[answerBytes:] {
-			source, slot := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-			to[start[source]+int(slot)] = binary.LittleEndian.Uint32(b[8:])
-		}
-	}
-	links, degrees := t.NewSections(Blocks(n)), t.NewSections(1)
+	links, degrees := t.NewSections(Blocks(x.SizeOf(t.Partition))), t.NewSections(1)
 	defer links.Close()   //nolint:errcheck // temporary files
 	defer degrees.Close() //nolint:errcheck
 	var s LinkStats
 	var b []byte
-	for i := range n {
-		row := to[start[i]:start[i+1]]
-		var partners []ordered
-		partners, together = cutOrdered(together, i)
-		s.countPartners(len(partners))
-		row = addOrdered(row, partners)
+	if err := EachRow(ctx, t, x, t.Partition, func(i int, r Row) error {
+		s.countPartners(r.partners)
+		s.Dangling += r.dangling()
+		weights, dropped := w.weigh(r)
+		s.Weightless += dropped
 		known, all := 0, 0
-		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(row)))
-		for _, v := range row {
+		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(r.ends)))
+		for _, v := range r.ends {
 			b = binary.LittleEndian.AppendUint32(b, v)
 			switch {
 			case v == noNode:
-				s.Dangling++
 				continue
 			case v&hiddenBit == 0:
 				known++
@@ -104,6 +72,7 @@ func LinkNodes(ctx context.Context, t *work.Task) error {
 			}
 			all++
 		}
+		b = sections.AppendFloats(b, weights)
 		s.Links, s.Known, s.MaxDegree = s.Links+all, s.Known+known, max(s.MaxDegree, all)
 		if all == 0 {
 			s.Isolated++
@@ -117,9 +86,9 @@ func LinkNodes(ctx context.Context, t *work.Task) error {
 		if err := links.Add(i/Block, b); err != nil {
 			return err
 		}
-		if err := degrees.Add(0, binary.LittleEndian.AppendUint32(b[:0], uint32(known))); err != nil {
-			return err
-		}
+		return degrees.Add(0, binary.LittleEndian.AppendUint32(b[:0], uint32(known)))
+	}); err != nil {
+		return err
 	}
 	t.Stats = s
 	return errors.Join(t.PutSections(ctx, "links", links), t.PutSections(ctx, "degrees", degrees))
@@ -146,6 +115,7 @@ func LinkTotals(ctx context.Context, b *work.Build) (sum LinkStats, err error) {
 		sum.Known += s.Known
 		sum.Hidden += s.Hidden
 		sum.Dangling += s.Dangling
+		sum.Weightless += s.Weightless
 		sum.Isolated += s.Isolated
 		sum.Hubs += s.Hubs
 		sum.Instances += s.Instances
@@ -158,33 +128,51 @@ func LinkTotals(ctx context.Context, b *work.Build) (sum LinkStats, err error) {
 	return sum, nil
 }
 
-// ReadNeighbours decodes the next node of a block of links: positions in the order of its labels, and then those that
-// orders add. hidden says which of
-// them the evaluation hides; those that are no nodes are -1.
-func ReadNeighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
-	n := int(d.Uint32())
-	for range n {
-		v := d.Uint32()
-		if d.Err != nil {
-			return nil, nil
-		}
-		if v == noNode {
-			positions, hidden = append(positions, -1), append(hidden, false)
-		} else {
-			positions, hidden = append(positions, int32(v&^hiddenBit)), append(hidden, v&hiddenBit != 0)
-		}
-	}
-	return positions, hidden
+// Neighbours are the links of a node: positions in the order of its labels, and then those that orders add; -1 for
+// those that are no nodes. Hidden says which of them the evaluation hides. Weights are nil in plans without.
+type Neighbours struct {
+	To      []int32
+	Hidden  []bool
+	Weights []float32
 }
 
-// NodesAmong returns the positions that are nodes, ascending; those that are hidden only if all is set.
-func NodesAmong(positions []int32, hidden []bool, all bool) []int32 {
-	out := make([]int32, 0, len(positions))
-	for k, p := range positions {
-		if p >= 0 && (all || !hidden[k]) {
-			out = append(out, p)
+// ReadNeighbours decodes the next node of a block of links.
+func ReadNeighbours(d *sections.Decoder, weighted bool) (n Neighbours) {
+	for range d.Uint32() {
+		v := d.Uint32()
+		if d.Err != nil {
+			return Neighbours{}
+		}
+		if v == noNode {
+			n.To, n.Hidden = append(n.To, -1), append(n.Hidden, false)
+		} else {
+			n.To, n.Hidden = append(n.To, int32(v&^hiddenBit)), append(n.Hidden, v&hiddenBit != 0)
 		}
 	}
-	slices.Sort(out)
-	return out
+	if weighted {
+		n.Weights = make([]float32, len(n.To))
+		for k := range n.Weights {
+			n.Weights[k] = math.Float32frombits(d.Uint32())
+		}
+	}
+	return n
+}
+
+// Nodes returns the positions that are nodes, ascending, and their weights; those that are hidden only if all is set.
+func (n Neighbours) Nodes(all bool) (positions []int32, weights []float32) {
+	slots := make([]int, 0, len(n.To))
+	for k, p := range n.To {
+		if p >= 0 && (all || !n.Hidden[k]) {
+			slots = append(slots, k)
+		}
+	}
+	slices.SortStableFunc(slots, func(a, b int) int { return cmp.Compare(n.To[a], n.To[b]) })
+	positions = make([]int32, len(slots))
+	for i, k := range slots {
+		positions[i] = n.To[k]
+		if n.Weights != nil {
+			weights = append(weights, n.Weights[k])
+		}
+	}
+	return positions, weights
 }

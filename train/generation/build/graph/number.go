@@ -25,17 +25,20 @@ type numberStats struct {
 	TextBytes   int64  `json:"text_bytes"`
 	// Kinds counts the links that have a kind, by kind.
 	Kinds map[string]int `json:"kinds,omitempty"`
+	// NewestLink is the newest event time of a link, in plans with weights.
+	NewestLink int64 `json:"newest_link,omitempty"`
 }
 
-func (s *numberStats) countKinds(kinds [][]byte) {
-	for _, kind := range kinds {
-		if len(kind) == 0 {
+func (s *numberStats) count(facts []Fact) {
+	for _, f := range facts {
+		s.NewestLink = max(s.NewestLink, f.Time)
+		if f.Kind == "" {
 			continue
 		}
 		if s.Kinds == nil {
 			s.Kinds = map[string]int{}
 		}
-		s.Kinds[string(kind)]++
+		s.Kinds[f.Kind]++
 	}
 }
 
@@ -52,9 +55,9 @@ func Number(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	k := Blocks(len(nodes))
-	texts, about, labels := t.NewSections(k), t.NewSections(k), t.NewSections(k)
+	texts, about, labels, facts := t.NewSections(k), t.NewSections(k), t.NewSections(k), t.NewSections(k)
 	keys, classes, refs := t.NewSections(1), t.NewSections(1), t.NewSections(t.Plan.Partitions)
-	for _, w := range []*sections.Writer{texts, about, labels, keys, classes, refs} {
+	for _, w := range []*sections.Writer{texts, about, labels, facts, keys, classes, refs} {
 		defer w.Close() //nolint:errcheck // temporary files
 	}
 	log, err := t.Log(ctx, t.Doc.Cut)
@@ -68,7 +71,7 @@ func Number(ctx context.Context, t *work.Task) error {
 	for i, n := range nodes {
 		row := rows.Row{NodeID: string(n.id), Text: string(n.text), Class: string(n.class), EventTime: n.time}
 		s.TextBytes += int64(len(n.text))
-		s.countKinds(n.kinds)
+		s.count(readFacts(&sections.Decoder{Rest: n.facts}, t.Plan.Weighted, nil))
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b[:0], n.hash), checkOf(row.NodeID))
 		err := keys.Add(0, b)
 		err = errors.Join(err, texts.Add(i/Block, sections.AppendString(b[:0], row.Text)))
@@ -77,6 +80,9 @@ func Number(ctx context.Context, t *work.Task) error {
 		err = errors.Join(err, about.Add(i/Block, b))
 		b = append(binary.AppendUvarint(b[:0], uint64(n.links)), n.labels...)
 		err = errors.Join(err, labels.Add(i/Block, b))
+		if t.Plan.Weighted {
+			err = errors.Join(err, facts.Add(i/Block, n.facts))
+		}
 		d := sections.Decoder{Rest: n.labels}
 		for slot := range n.links {
 			label := string(d.StringBytes())
@@ -102,8 +108,12 @@ func Number(ctx context.Context, t *work.Task) error {
 	}
 	s.Nodes, s.Fingerprint = len(nodes), graph.Sum()
 	t.Stats = s
-	for name, w := range map[string]*sections.Writer{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
-		"classes": classes, "refs": refs} {
+	outputs := map[string]*sections.Writer{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
+		"classes": classes, "refs": refs}
+	if t.Plan.Weighted {
+		outputs["facts"] = facts
+	}
+	for name, w := range outputs {
 		if err := t.PutSections(ctx, name, w); err != nil {
 			return err
 		}
@@ -125,7 +135,7 @@ func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberS
 		}
 		d := sections.Decoder{Rest: b}
 		for d.More() {
-			n := readScattered(&d)
+			n := readScattered(&d, t.Plan.Weighted)
 			if d.Err != nil {
 				break
 			}

@@ -262,22 +262,25 @@ func cutOrdered(links []ordered, node int) (own, rest []ordered) {
 	return links[:n], links[n:]
 }
 
-// addOrdered appends the positions that a node is not linked to yet.
-func addOrdered(row []uint32, links []ordered) []uint32 {
+// addOrdered appends the positions that a node is not linked to yet, and adds the links to the facts.
+func addOrdered(row []uint32, links []ordered, facts []Fact) ([]uint32, []Fact) {
 	if len(links) == 0 {
-		return row
+		return row, facts
 	}
-	stated := make(map[uint32]struct{}, len(row))
-	for _, position := range row {
-		stated[position] = struct{}{}
+	stated := make(map[uint32]int, len(row))
+	for slot, position := range row {
+		stated[position] = slot
 	}
 	row = slices.Clip(row)
 	for _, l := range links {
-		if _, ok := stated[l.position]; !ok {
+		slot, ok := stated[l.position]
+		if !ok {
+			slot = len(row)
 			row = append(row, l.position)
 		}
+		facts = append(facts, Fact{Slot: slot, Orders: true, Weight: 1})
 	}
-	return row
+	return row, facts
 }
 
 // describeOrders adds to what orders say how many links were made of it.

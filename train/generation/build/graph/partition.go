@@ -17,13 +17,11 @@ type Partition struct {
 	ByID  []int // numbers of the nodes in ascending order of ids
 }
 
-// Member is a node of a partition. Of its k-th label, To is the position, -1 for none, and Hidden says whether the
-// evaluation hides the link. What follows in both are links that orders add.
+// Member is a node of a partition. The first neighbours are those of its labels.
 type Member struct {
 	Node
 	Labels []string
-	To     []int32
-	Hidden []bool
+	Neighbours
 }
 
 // PartitionNodes returns the nodes of the partition, without texts.
@@ -54,8 +52,8 @@ func ReadPartition(ctx context.Context, t *work.Task, links bool) (*Partition, e
 	if !links {
 		return p, nil
 	}
-	if err := EachNeighbours(ctx, t.Build, t.Partition, func(i int, to []int32, hidden []bool) error {
-		p.Nodes[i].To, p.Nodes[i].Hidden = to, hidden
+	if err := EachNeighbours(ctx, t.Build, t.Partition, func(i int, n Neighbours) error {
+		p.Nodes[i].Neighbours = n
 		return nil
 	}); err != nil {
 		return nil, err

@@ -55,15 +55,14 @@ func EachBlock(ctx context.Context, b *work.Build, stage, name string, partition
 }
 
 // EachNeighbours calls visit with the neighbours of a partition's nodes in order.
-func EachNeighbours(ctx context.Context, b *work.Build, p int, visit func(i int, to []int32,
-	hidden []bool) error) error {
+func EachNeighbours(ctx context.Context, b *work.Build, p int, visit func(i int, n Neighbours) error) error {
 	return EachBlock(ctx, b, stages.Link, "links", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
-			to, hidden := ReadNeighbours(d)
+			n := ReadNeighbours(d, b.Plan.Weighted)
 			if d.Err != nil {
 				return d.Err
 			}
-			if err := visit(i, to, hidden); err != nil {
+			if err := visit(i, n); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,9 @@ func Scatter(ctx context.Context, t *work.Task) error {
 		if err != nil {
 			return err
 		}
-		b = appendRow(b[:0], &r)
+		if b, err = appendRow(b[:0], &r, t.Plan.Weighted); err != nil {
+			return err
+		}
 		if err := out.Add(PartitionOf(HashOf(r.NodeID), t.Plan.Partitions), b); err != nil {
 			return err
 		}
@@ -30,7 +32,7 @@ func Scatter(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "rows", out)
 }
 
-func appendRow(b []byte, r *generation.Row) []byte {
+func appendRow(b []byte, r *generation.Row, weighted bool) ([]byte, error) {
 	b = binary.AppendVarint(binary.AppendVarint(b, r.Seq), r.EventTime)
 	kind := live
 	switch {
@@ -41,18 +43,14 @@ func appendRow(b []byte, r *generation.Row) []byte {
 	}
 	b = sections.AppendString(append(b, kind), r.NodeID)
 	if r.TimeOnly {
-		return b
+		return b, nil
 	}
 	b = sections.AppendString(sections.AppendString(b, r.Class), r.Text)
 	b = binary.AppendUvarint(b, uint64(len(r.Labels)))
 	for _, l := range r.Labels {
 		b = sections.AppendString(b, l)
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.LinkKinds)))
-	for _, kind := range r.LinkKinds {
-		b = sections.AppendString(b, kind)
-	}
-	return b
+	return appendFacts(b, r, weighted)
 }
 
 // What a scattered row is.
@@ -71,10 +69,10 @@ type scattered struct {
 	id, class, text []byte
 	labels          []byte // as appendRow wrote them
 	links           int
-	kinds           [][]byte // of the links that have one, and of those beside them
+	facts           []byte // as appendFacts wrote them
 }
 
-func readScattered(d *sections.Decoder) (n scattered) {
+func readScattered(d *sections.Decoder, weighted bool) (n scattered) {
 	n.seq, n.time = d.Varint(), d.Varint()
 	if b := d.Bytes(1); b != nil {
 		n.kind = b[0]
@@ -91,10 +89,8 @@ func readScattered(d *sections.Decoder) (n scattered) {
 		}
 	}
 	n.labels, n.links = before[:len(before)-len(d.Rest)], int(count)
-	for range d.Uvarint() {
-		if n.kinds = append(n.kinds, d.StringBytes()); d.Err != nil {
-			return n
-		}
-	}
+	before = d.Rest
+	readFacts(d, weighted, nil)
+	n.facts = before[:len(before)-len(d.Rest)]
 	return n
 }

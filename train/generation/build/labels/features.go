@@ -129,7 +129,7 @@ func sumIdentities(ctx context.Context, t *work.Task, x graph.Numbering, dim int
 			source, target := arc(arcs)
 			one.Index[0] = int32(x.Base[p] + source)
 			of.Apply(one, row)
-			sums.AddWeighted(target, weighting.WeightOf(degree(source)), row)
+			sums.AddWeighted(target, weighting.WeightOf(float64(degree(source))), row)
 		}
 		return nil
 	}); err != nil {

@@ -140,7 +140,7 @@ func addSources(ctx context.Context, t *work.Task, p, dim int, w pifa.Weighting,
 			if err != nil {
 				return err
 			}
-			sums.AddWeighted(base+target, w.WeightOf(degree(source)), row)
+			sums.AddWeighted(base+target, w.WeightOf(float64(degree(source))), row)
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"giantstream/featurize/pifa"
 	"giantstream/train/generation/build/graph"
@@ -27,8 +28,9 @@ func rangesOf(p stages.Plan, x graph.Numbering) graph.Numbering {
 // A PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of
 // all nodes; with it, only the rows that it needs, which are few where there are many ranges.
 //
-//	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
-//	      number in the range u32, and its row as bfloat16
+//	rows  section r: by node, the sum of the squares of its known neighbours' weights float32, how many of them are in
+//	      range r u32, for each its number in the range u32, in plans with weights for each its weight float32, and
+//	      its row as bfloat16
 func SpreadTexts(ctx context.Context, t *work.Task) error {
 	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
@@ -42,7 +44,7 @@ func SpreadTexts(ctx context.Context, t *work.Task) error {
 	out := t.NewSections(t.Plan.Ranges)
 	defer out.Close() //nolint:errcheck // a temporary file
 	ranges := rangesOf(t.Plan, x)
-	labels := make([][]byte, t.Plan.Ranges) // of a node, by range
+	labels, weights := make([][]byte, t.Plan.Ranges), make([][]byte, t.Plan.Ranges) // of a node, by range
 	var record []byte
 	if err := graph.EachBlock(ctx, t.Build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo,
 		hi int) error {
@@ -53,30 +55,36 @@ func SpreadTexts(ctx context.Context, t *work.Task) error {
 		for i := lo; i < hi; i++ {
 			row := rows[:2*dim]
 			rows = rows[2*dim:]
-			positions, hidden := graph.ReadNeighbours(d)
+			n := graph.ReadNeighbours(d, t.Plan.Weighted)
 			if d.Err != nil {
 				return d.Err
 			}
-			degree := uint32(0)
-			for k, position := range positions {
-				if position < 0 || hidden[k] {
+			squares := 0.0
+			for k, position := range n.To {
+				if position < 0 || n.Hidden[k] {
 					continue
 				}
-				degree++
 				r := ranges.PartitionAt(int(position))
 				labels[r] = binary.LittleEndian.AppendUint32(labels[r], uint32(int(position)-ranges.Base[r]))
+				if n.Weights == nil {
+					squares++
+					continue
+				}
+				v := n.Weights[k]
+				squares += float64(v) * float64(v)
+				weights[r] = binary.LittleEndian.AppendUint32(weights[r], math.Float32bits(v))
 			}
 			for r, b := range labels {
 				if len(b) == 0 {
 					continue
 				}
-				record = binary.LittleEndian.AppendUint32(record[:0], degree)
+				record = binary.LittleEndian.AppendUint32(record[:0], math.Float32bits(float32(squares)))
 				record = binary.LittleEndian.AppendUint32(record, uint32(len(b)/4))
-				record = append(append(record, b...), row...)
+				record = append(append(append(record, b...), weights[r]...), row...)
 				if err := out.Add(r, record); err != nil {
 					return err
 				}
-				labels[r] = b[:0]
+				labels[r], weights[r] = b[:0], weights[r][:0]
 			}
 		}
 		return nil
@@ -105,8 +113,12 @@ func addSpread(ctx context.Context, t *work.Task, dim int, w pifa.Weighting, sum
 		}
 		d := sections.Decoder{Rest: b}
 		for d.More() {
-			weight := w.WeightOf(int(d.Uint32()))
+			weight := w.WeightOf(float64(math.Float32frombits(d.Uint32())))
 			labels := d.Bytes(4 * uint64(d.Uint32()))
+			var weights []byte
+			if t.Plan.Weighted {
+				weights = d.Bytes(uint64(len(labels)))
+			}
 			stored := d.Bytes(2 * uint64(dim))
 			if d.Err != nil {
 				return from.Explain(d.Err)
@@ -118,7 +130,12 @@ func addSpread(ctx context.Context, t *work.Task, dim int, w pifa.Weighting, sum
 					return from.Explain(fmt.Errorf("%w: label %d of a range of %d", sections.ErrShort, target,
 						sums.Len()))
 				}
-				sums.AddWeighted(target, weight, row)
+				of := weight
+				if weights != nil {
+					of *= math.Float32frombits(binary.LittleEndian.Uint32(weights))
+					weights = weights[4:]
+				}
+				sums.AddWeighted(target, of, row)
 			}
 		}
 		if err := ctx.Err(); err != nil {

@@ -18,7 +18,11 @@ var ErrNoPlan = errors.New("no build of this generation has begun; 'giantstream 
 // ErrNoTask: the plan has no such stage, or the stage no such partition.
 var ErrNoTask = errors.New("there is no such task; 'giantstream build plan' lists those there are")
 
-const planFormat = 4
+// planFormat is what plans have, and weightedFormat those with weights: earlier releases would build them without.
+const (
+	planFormat     = 4
+	weightedFormat = 5
+)
 
 // Plan is generations/<g>/tasks/plan.json: how a generation is divided. It is written once, when the build begins,
 // and no task changes it. Partitions and Ranges are powers of two.
@@ -54,7 +58,12 @@ type Plan struct {
 	Fill      bool      `json:"fill,omitempty"`
 	Parent    bool      `json:"parent,omitempty"`
 	Averaged  bool      `json:"averaged,omitempty"`
+	// Weighted: links have weights, by their kinds and by what they state.
+	Weighted bool `json:"weighted,omitempty"`
 }
+
+// Weigh makes it a plan with weights. PIFA then takes them of what is spread: the links that others read have none.
+func (p *Plan) Weigh() { p.Weighted, p.Spread, p.Format = true, true, weightedFormat }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.
 type Split struct {
@@ -90,9 +99,9 @@ func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error
 	if err != nil {
 		return p, fmt.Errorf("%s: %w: %w", planKey(g), sink.ErrDamaged, err)
 	}
-	if p.Format != planFormat || p.Generation != g {
-		return p, fmt.Errorf("%s has format %d and generation %d; this program knows format %d: use the release that "+
-			"began the build", planKey(g), p.Format, p.Generation, planFormat)
+	if p.Format < planFormat || p.Format > weightedFormat || p.Generation != g {
+		return p, fmt.Errorf("%s has format %d and generation %d; this program knows formats %d and %d: use the "+
+			"release that began the build", planKey(g), p.Format, p.Generation, planFormat, weightedFormat)
 	}
 	return p, nil
 }

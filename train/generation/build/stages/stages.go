@@ -44,6 +44,7 @@ const (
 	Orders    = "orders"
 	Behaviour = "behaviour"
 	GoesWith  = "goes-with"
+	Relations = "relations"
 	Spread    = "spread"
 	Features  = "features"
 	Mapping   = "mapping"
@@ -72,7 +73,12 @@ func (p Plan) Stages() []Stage {
 	}
 	resolve, link := []string{Number, Index}, []string{Number, Index, Resolve}
 	encoder := []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree}
+	weighed := []string{Number, Index, Resolve, Projection, Vectorise}
+	if p.Weighted {
+		link = append(link, Relations)
+	}
 	if p.Orders {
+		weighed = append(weighed, Orders)
 		resolve, link = append(resolve, Orders), append(link, Orders)
 	}
 	if p.Behaviour {
@@ -93,6 +99,7 @@ func (p Plan) Stages() []Stage {
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection},
 			"the features of the texts, and projected texts as bfloat16"},
 		{Behaviour, 1, []string{Number, Index, Projection, Vectorise}, "what items are ordered with, as a view"},
+		{Relations, 1, weighed, "what the kinds of links weigh, by a sample of them"},
 		{Spread, n, []string{Index, Link, Projection, Vectorise},
 			"projected texts, by range of the labels that need them"},
 		{PIFA, p.Ranges, pifaReads, "features of a range of labels"},
@@ -112,9 +119,19 @@ func (p Plan) Stages() []Stage {
 			"how the embeddings agree with the generation before"},
 	}
 	all = slices.DeleteFunc(all, func(s Stage) bool { return !p.has(s.Name) })
+	if p.Weighted { // what links weigh, the texts say
+		at := slices.IndexFunc(all, func(s Stage) bool { return s.Name == Link })
+		linked := all[at]
+		all = slices.Delete(all, at, at+1)
+		at = slices.IndexFunc(all, func(s Stage) bool { return s.Name == Relations })
+		all = slices.Insert(all, at+1, linked)
+	}
 	reads := []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, p.EmbeddingStage()}
 	if p.Parent {
 		reads = append(reads, Mapping, Compare)
+	}
+	if p.Weighted {
+		reads = append(reads, Relations)
 	}
 	if p.Orders {
 		reads = append(reads, Orders)
@@ -137,6 +154,8 @@ func (p Plan) has(stage string) bool {
 		return p.Behaviour
 	case GoesWith:
 		return p.GoesWith
+	case Relations:
+		return p.Weighted
 	case Spread:
 		return p.Spread
 	case Features:

@@ -42,7 +42,7 @@ func WriteDataset(ctx context.Context, t *work.Task) error {
 		func(yield func(rows.Row, error) bool) {
 			for _, i := range p.ByID {
 				n := &p.Nodes[i]
-				known := graph.NodesAmong(n.To, n.Hidden, false)
+				known, _ := n.Nodes(false)
 				if len(known) == 0 || len(known) > t.Doc.Settings.MaxDegree {
 					continue
 				}

@@ -137,7 +137,7 @@ func choosePositions(ctx context.Context, t *work.Task, x graph.Numbering, s *Sa
 	first := x.PartitionAt(all.Begin)
 	for k := 0; k <= t.Plan.Partitions; k++ {
 		p := (first + k) % t.Plan.Partitions
-		err := graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, _ []bool) error {
+		err := graph.EachNeighbours(ctx, t.Build, p, func(i int, n graph.Neighbours) error {
 			at := x.Base[p] + i
 			if k == 0 && at < all.Begin || k == t.Plan.Partitions && at >= all.Begin {
 				return nil
@@ -147,8 +147,8 @@ func choosePositions(ctx context.Context, t *work.Task, x graph.Numbering, s *Sa
 			}
 			all.Length++
 			taken[int32(at)] = struct{}{}
-			if len(to) <= t.Doc.Settings.MaxDegree {
-				for _, j := range to {
+			if len(n.To) <= t.Doc.Settings.MaxDegree {
+				for _, j := range n.To {
 					if j >= 0 {
 						taken[j] = struct{}{}
 					}
@@ -293,15 +293,19 @@ func readSampleFeatures(ctx context.Context, t *work.Task, x graph.Numbering, s 
 
 func readSampleLinks(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample, p int, at map[int32]int32) error {
 	wanted := s.picks(x, p)
-	return graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
+	return graph.EachNeighbours(ctx, t.Build, p, func(i int, n graph.Neighbours) error {
 		if !wanted(i) {
 			return nil
 		}
 		var row sparse.Vector
 		if s.instances.includes(x.Base[p]+i, x.Nodes()) {
-			for _, j := range graph.NodesAmong(to, hidden, true) {
+			positions, weights := n.Nodes(true)
+			for slot, j := range positions {
 				if k, ok := at[j]; ok {
 					row.Index = append(row.Index, k)
+					if weights != nil {
+						row.Value = append(row.Value, weights[slot])
+					}
 				}
 			}
 		}
