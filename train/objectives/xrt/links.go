@@ -77,7 +77,10 @@ func (l *links) draw(o Options, at trainer.Place, part []int32, set Set) []int32
 				continue
 			}
 			drawn := float64(numeric.Mix(ofInstance.State()^set.Keys[j])>>11) / (1 << 53)
-			if drawn = -math.Log1p(-drawn) / float64(row.At(n)); drawn < least {
+			if row.Value != nil { // else the order is that of the numbers
+				drawn = -math.Log1p(-drawn) / float64(row.At(n))
+			}
+			if drawn < least {
 				partner, least = j, drawn
 			}
 		}
