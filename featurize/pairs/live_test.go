@@ -84,9 +84,9 @@ func (h *history) step() {
 		h.absent[name] = !h.absent[name]
 		h.Outdate()
 	case n < 6 && h.orders[key] != nil: // other times, the same items
-		times := maps.Clone(h.orders[key])
+		times, spread := maps.Clone(h.orders[key]), 1+h.r.IntN(2)*30
 		for name := range times {
-			times[name] = h.clock + 1 + int64(h.r.IntN(30))
+			times[name] = h.clock + 15 + int64(h.r.IntN(spread))
 		}
 		h.set(key, times)
 	default:

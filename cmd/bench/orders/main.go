@@ -10,10 +10,14 @@
 //
 // With -complete, what is to be predicted is instead an item that is hidden of each later invoice of 2 to 60 items,
 // from its other items, and from one of them. The texts are those of a generation of the training invoices.
+//
+// With -follow, the later invoices come one by one, and tables of what goes with what follow them in several ways. Each
+// is asked about the invoices of a day as it is before that day.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -49,8 +53,13 @@ func main() {
 	rules := flag.String("rules", "", "measure:min_support:min_association:max_partners, several by commas")
 	complete := flag.Bool("complete", false, "hide an item of each later invoice, and ask what goes with the others")
 	support := flag.Bool("support", false, "tell items apart by their orders, beside text and behaviour alone")
+	followed := flag.Bool("follow", false, "have tables of what goes with what follow the later invoices")
 	flag.Parse()
 	path := filepath.Join(*data, "invoices.csv.gz")
+	if *followed {
+		stage.Exit("orders", follow(path, *until, *to))
+		return
+	}
 	if *complete {
 		stage.Exit("orders", b.complete(context.Background(), path, *until, *to, *seeds))
 		return
@@ -101,15 +110,18 @@ func readSplit(path, until, to string) (*split, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := time.Parse(time.DateOnly, until)
-	if err != nil {
-		return nil, err
-	}
-	last, err := time.Parse(time.DateOnly, to)
+	first, last, err := between(until, to)
 	if err != nil {
 		return nil, err
 	}
 	return divide(invoices, first, last), nil
+}
+
+// between parses two days.
+func between(until, to string) (first, last time.Time, err error) {
+	first, err = time.Parse(time.DateOnly, until)
+	last, err2 := time.Parse(time.DateOnly, to)
+	return first, last, errors.Join(err, err2)
 }
 
 // source is a graph as a build reads it. It implements generation.Source.
