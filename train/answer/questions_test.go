@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"giantstream/sink/memstore"
@@ -310,4 +311,38 @@ func TestSeveralQuestions(t *testing.T) {
 	if short != long {
 		t.Errorf("%s and %s", short, long)
 	}
+}
+
+// No question makes the catalog panic, and every one that is answered has answers that it allows.
+func FuzzQuestions(f *testing.F) {
+	f.Add([]byte(`{"like":[{"id":"node-0002"},{"text":"topic1word1","weight":-0.5}],"k":3,"distinct":"parent"}`))
+	f.Add([]byte(`{"ids":["node-0002"],"explain":true,"exclude_same":["in"],"offset":2,"exclude":["node-0001"]}`))
+	f.Add([]byte(`{"id":"node-0201","where":"parent<9","show":["name"],"k":5}`))
+	var once sync.Once
+	var w *world
+	f.Fuzz(func(t *testing.T, question []byte) {
+		once.Do(func() { w = sizes(t) })
+		var q wanted
+		for _, ask := range []func([]byte) (any, error){w.SimilarJSON, w.GoesWithJSON} {
+			answer, err := ask(question)
+			if err != nil {
+				continue
+			}
+			data, err := json.Marshal(answer)
+			var got struct{ Results []match }
+			if err = errors.Join(err, json.Unmarshal(data, &got), json.Unmarshal(question, &q)); err != nil {
+				t.Fatal(err)
+			}
+			if q.K != nil && len(got.Results) > *q.K {
+				t.Fatalf("%d answers", len(got.Results))
+			}
+			seen := map[string]bool{}
+			for _, one := range got.Results {
+				if seen[one.ID] || slices.Contains(q.Exclude, one.ID) {
+					t.Fatalf("%s is answered", one.ID)
+				}
+				seen[one.ID] = true
+			}
+		}
+	})
 }
