@@ -80,8 +80,9 @@ var (
 		rows.ColDeleted, rows.ColLinkKinds}
 	deletionColumns = []string{rows.ColNodeID, rows.ColEventTime, rows.ColDeleted}
 
-	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes, rows.ColLinkEnds, rows.ColLinkWeights,
-		rows.ColLinkTimes)
+	// linkColumns have all of such links, and factColumns the attributes beside.
+	linkColumns = append(slices.Clip(graphColumns), rows.ColLinkEnds, rows.ColLinkWeights, rows.ColLinkTimes)
+	factColumns = append(slices.Clip(linkColumns), rows.ColAttributes)
 	timeColumns = []string{rows.ColNodeID, rows.ColEventTime}
 )
 
@@ -98,7 +99,7 @@ func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns 
 // memory.
 func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		for row, err := range committedOf(ctx, store, rows.Nodes, c, shard, after, to, graphColumns) {
+		for row, err := range committedOf(ctx, store, rows.Nodes, c, shard, after, to, linkColumns) {
 			if !yield(Row{Row: row.row, Seq: row.seq}, err) {
 				return
 			}

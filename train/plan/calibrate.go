@@ -127,6 +127,7 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	}
 	seen := &seen{Log: log, division: d}
 	settings := t.Settings
+	settings.Relations = nil // a plan has no rates for them
 	if d.again {
 		settings.MissingText, settings.LabelFeatures = fit.Neighbours, labelFeatures
 	}

@@ -76,7 +76,7 @@ func (b bench) run() error {
 		return err
 	}
 	cfg := config.Default()
-	settings := wiring.SettingsOf(&cfg)
+	settings := wiring.RequestOf(&cfg).Settings
 	settings.Encoder = b.encoder
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}

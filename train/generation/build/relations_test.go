@@ -1,6 +1,8 @@
 package build
 
 import (
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,11 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/featurize/pairs"
 	"giantstream/internal/race"
 	"giantstream/internal/tasks"
+	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -149,4 +154,61 @@ func TestLinksLoseWeightWithAge(t *testing.T) {
 	}
 	later, _ := built(t, aged, s, 4, 2)
 	same(t, "a second later", got, later)
+}
+
+// Links from orders are a relation beside the kinds. The plan names what each stage reads.
+func TestOrdersAreARelation(t *testing.T) {
+	race.SkipComputing(t)
+	const topics = 8
+	plain := classed(graphtest.Rows(400, topics), topics)
+	orders := randomOrders(plain, topics, 2)
+	log := orderedLogs{logsOf(related(plain, 4000, 1), 2, 1), [][]rows.Order{orders[:100], orders[100:]}}
+	s := weighted(settings())
+	s.FromOrders = &fit.FromOrders{Measure: pairs.Cosine, MinSupport: 2, MinAssociation: 0.02, MaxPartners: 8}
+	var want map[string][32]byte
+	for _, partitions := range []int{1, 8} {
+		store := &memstore.Store{}
+		b := newSetup(store, log.shardLogs, s)
+		b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
+		planReads(t, store, b, b.begin(t, partitions, 0))
+		doc, err := generation.Load(t.Context(), store, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]float64{}
+		for _, r := range doc.Graph.Relations {
+			found[r.Name()] = r.Weight
+		}
+		if len(found) != 3 || found["noise"] != 0 || found["good"] < 0.5 || found["links from orders"] < 0.5 {
+			t.Errorf("%d partitions: relations %v", partitions, found)
+		}
+		got, err := encoderOf(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if len(got) == 0 || !maps.Equal(want, got) {
+			t.Errorf("%d partitions train another encoder than one", partitions)
+		}
+	}
+}
+
+// encoderOf returns the digests of the files of the encoder.
+func encoderOf(ctx context.Context, store *memstore.Store) (map[string][32]byte, error) {
+	all := map[string][32]byte{}
+	for info, err := range store.List(ctx, generation.Prefix(1)+generation.EncoderName+"/", "") {
+		if err != nil {
+			return nil, err
+		}
+		data, err := sink.ReadAll(ctx, store, info.Key)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasSuffix(info.Key, ".json") {
+			all[info.Key] = sha256.Sum256(data)
+		}
+	}
+	return all, nil
 }
