@@ -140,7 +140,7 @@ func TestSettingsAreForThisMachine(t *testing.T) {
 func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
 	routes, h := serve(t, func(*config.HTTP) {})
 	for _, r := range routes {
-		for _, query := range []string{"?exclude=a", "?offset=", "?filter", "?K=3", "?dry_run=true", "?a;b",
+		for _, query := range []string{"?omit=a", "?page=", "?filter", "?K=3", "?dry_run=true", "?a;b",
 			"?%zz=1"} {
 			w := answerTo(h, request(t, r, query, "127.0.0.1", ""))
 			if (w.Code == http.StatusBadRequest) == r.open {
@@ -156,7 +156,7 @@ func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
 			if w := answerTo(h, request(t, r, query, "127.0.0.1", "")); strings.Contains(w.Body.String(), "parameter") {
 				t.Errorf("%s?%s=3: %d %s", r.pattern, known, w.Code, w.Body)
 			}
-			w := answerTo(h, request(t, r, "?exclude=a", "127.0.0.1", ""))
+			w := answerTo(h, request(t, r, "?omit=a", "127.0.0.1", ""))
 			if !strings.Contains(w.Body.String(), "known here: "+strings.Join(r.parameters, ", ")) {
 				t.Errorf("%s does not name its parameters: %s", r.pattern, w.Body)
 			}
