@@ -65,16 +65,15 @@ func matches(t *testing.T, cfg *config.Config, method, path, body string) (ids [
 	return ids
 }
 
-// about returns which of the four topics most of some nodes write about.
-func about(t *testing.T, ids []string) int {
-	t.Helper()
+// about returns which of the four topics most of some nodes write about. Nodes of other ids, which may come between, do
+// not count.
+func about(ids []string) int {
 	var count [4]int
 	for _, id := range ids {
 		var i int
-		if _, err := fmt.Sscanf(id, "node-%d", &i); err != nil {
-			t.Fatal(err)
+		if _, err := fmt.Sscanf(id, "node-%d", &i); err == nil {
+			count[i%4]++
 		}
-		count[i%4]++
 	}
 	return slices.Index(count[:], slices.Max(count[:]))
 }
@@ -83,7 +82,7 @@ func about(t *testing.T, ids []string) int {
 func attributesAreServed(t *testing.T, s *Service, cfg *config.Config) {
 	t.Helper()
 	if ids := matches(t, cfg, "GET", "/similar/node-010?k=5&where="+url.QueryEscape(`topic="1"`), ""); len(ids) != 5 ||
-		slices.ContainsFunc(ids, func(id string) bool { return about(t, []string{id}) != 1 }) {
+		slices.ContainsFunc(ids, func(id string) bool { return about([]string{id}) != 1 }) {
 		t.Errorf("like node-010 with topic 1: %v", ids)
 	}
 	before, _ := s.answer.Catalog.Drift()
@@ -130,12 +129,12 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		code, _ := ask(t, cfg, "GET", "/similar/node-000", "")
 		return code == 200
 	})
-	if ids := matches(t, cfg, "GET", "/similar/node-002?k=20", ""); len(ids) != 20 || about(t, ids) != 2 ||
+	if ids := matches(t, cfg, "GET", "/similar/node-002?k=20", ""); len(ids) != 20 || about(ids) != 2 ||
 		slices.Contains(ids, "node-002") {
 		t.Errorf("like node-002: %v", ids)
 	}
 	ids := matches(t, cfg, "POST", "/similar", `{"text":"butter and sugar and dough"}`)
-	if len(ids) != 10 || about(t, ids) != 2 {
+	if len(ids) != 10 || about(ids) != 2 {
 		t.Errorf("like dough: %v", ids)
 	}
 
@@ -147,7 +146,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		"mute":     map[string]any{"id": "mute", "text": "..."},
 	})
 	eventually(t, "node-002 is about matches now", func() bool {
-		return about(t, matches(t, cfg, "POST", "/similar", `{"id":"node-002","k":20}`)) == 3
+		return about(matches(t, cfg, "POST", "/similar", `{"id":"node-002","k":20}`)) == 3
 	})
 	eventually(t, "the new node is found by its path", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/a/b%20c", "")
