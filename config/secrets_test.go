@@ -277,6 +277,24 @@ func FuzzSecretsStayInFiles(f *testing.F) {
 		if strings.Contains(file, "${"+secret+"}") {
 			t.Skip("a reference to a variable of that name")
 		}
+		if swallowed(file, secret) {
+			t.Skip("a quote has made the secret's field a part of another one's text")
+		}
 		keepsQuiet(t, file, secret)
 	})
+}
+
+// swallowed says whether the value of a field has other fields in it, the secret's included.
+func swallowed(file, secret string) bool {
+	env := func(string) (string, bool) { return "", false }
+	parsed, err := config.Parse([]byte(file), env)
+	overlaid, err2 := standing.Overlay([]byte(file))
+	for c, err := range map[*config.Config]error{&parsed: err, &overlaid: err2} {
+		if err == nil && slices.ContainsFunc(c.Fields(), func(f config.Field) bool {
+			return strings.Contains(f.Value, secret) && strings.Contains(f.Value, ": ")
+		}) {
+			return true
+		}
+	}
+	return false
 }
