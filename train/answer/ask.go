@@ -260,20 +260,8 @@ type complement struct {
 	Score      float64        `json:"score"`
 	Support    int64          `json:"support"`
 	Partner    string         `json:"partner,omitempty"`
-	Because    *because       `json:"because,omitempty"`
+	Because    *Because       `json:"because,omitempty"`
 	Attributes map[string]any `json:"attributes,omitempty"`
-}
-
-// because has the parts of a score.
-type because struct {
-	Orders []reason `json:"orders"`
-	Text   float64  `json:"text"`
-}
-
-type reason struct {
-	ID      string  `json:"id"`
-	Score   float64 `json:"score"`
-	Support int64   `json:"support"`
 }
 
 func (h *handler) goesWithIDs(r *http.Request) (any, error) {
@@ -309,15 +297,7 @@ func (q *basketQuestion) ask(c *Catalog) (any, error) {
 		Results    []complement `json:"results"`
 	}{a.Generation, make([]complement, len(a.Items))}
 	for i, one := range a.Items {
-		out.Results[i] = complement{ID: one.ID, Score: one.Score, Support: one.Support, Partner: one.Partner,
-			Attributes: one.Attributes}
-		if q.Explain {
-			reasons := make([]reason, len(one.Because))
-			for k, says := range one.Because {
-				reasons[k] = reason(says)
-			}
-			out.Results[i].Because = &because{reasons, one.Text}
-		}
+		out.Results[i] = complement{one.ID, one.Score, one.Support, one.Partner, one.Because, one.Attributes}
 	}
 	return out, nil
 }

@@ -30,19 +30,24 @@ type Complement struct {
 	Support int64
 	// Partner is the node of the basket that says it most, "" where texts alone say it.
 	Partner string
-	// Text is the share of the cosine in the score. The rest is what Because adds up to, exactly, in its order.
-	Text float64
-	// Because has what each node of the basket says, if it was asked for: those that say anything, by id.
-	Because    []Reason
+	// Because has the parts of the score, nil if they were not asked for.
+	Because    *Because
 	Attributes map[string]any // as of a Neighbour
 	best       float32
 }
 
+// Because has the parts of a score: what nodes of the basket say, by id, and the share of the cosine. Added up in this
+// order they are the score, to the last bit.
+type Because struct {
+	Orders []Reason `json:"orders"`
+	Text   float64  `json:"text"`
+}
+
 // Reason is what a node of a basket says of another.
 type Reason struct {
-	ID      string
-	Score   float64
-	Support int64 // orders that have both
+	ID      string  `json:"id"`
+	Score   float64 `json:"score"`
+	Support int64   `json:"support"` // orders that have both
 }
 
 // GoesWith returns the nodes that go best with a basket of nodes, each of which counts once. Errors are those of
@@ -84,14 +89,16 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	// Of the others the nearest are enough: what orders speak for comes before what is as near.
 	for _, n := range p.without(against).nearest(mean, w.Offset+w.K) {
 		if found[n.ID] == nil {
-			all = append(all, Complement{ID: n.ID})
+			all = append(all, newComplement(n.ID, w.Explain))
 		}
 	}
 	v := make([]float32, s.index.Dim())
 	for i := range all {
 		if one := &all[i]; mean != nil && s.index.Vector(one.ID, v) {
-			one.Text = textShare * numeric.Cosine(v, mean)
-			one.Score += one.Text
+			share := textShare * numeric.Cosine(v, mean)
+			if one.Score += share; one.Because != nil {
+				one.Because.Text = share
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Complement) int {
@@ -103,6 +110,14 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 		all[i].Attributes = s.show(all[i].ID, &w)
 	}
 	return Basket{number, all}, nil
+}
+
+func newComplement(id string, explain bool) Complement {
+	c := Complement{ID: id, best: -math.MaxFloat32}
+	if explain {
+		c.Because = &Because{Orders: []Reason{}}
+	}
+	return c
 }
 
 // best returns the first n that are wanted, of all in order.
@@ -133,13 +148,13 @@ func (c *complements) of(basket []string, explain bool) map[string]*Complement {
 		for _, row := range c.says[p] {
 			one := found[row.item]
 			if one == nil {
-				one = &Complement{ID: c.ids[row.item], best: -math.MaxFloat32}
+				one = new(newComplement(c.ids[row.item], explain))
 				found[row.item] = one
 			}
 			one.Score += float64(row.score)
 			one.Support += int64(row.support)
 			if explain {
-				one.Because = append(one.Because, Reason{id, float64(row.score), int64(row.support)})
+				one.Because.Orders = append(one.Because.Orders, Reason{id, float64(row.score), int64(row.support)})
 			}
 			if row.score > one.best {
 				one.best, one.Partner = row.score, id

@@ -216,18 +216,18 @@ func TestReasonsAddUp(t *testing.T) {
 	}
 	for _, one := range got.Items {
 		score, support := 0.0, int64(0)
-		for _, r := range one.Because {
+		for _, r := range one.Because.Orders {
 			score, support = score+r.Score, support+r.Support
 		}
-		if score+one.Text != one.Score || support != one.Support {
+		if score+one.Because.Text != one.Score || support != one.Support {
 			t.Fatalf("%+v", one)
 		}
-		if len(one.Because) == 0 || one.Because[0].ID != "node-0001" {
+		if len(one.Because.Orders) == 0 || one.Because.Orders[0].ID != "node-0001" {
 			continue
 		}
 		removed++
-		after, said := without[one.ID], one.Because[0].Score
-		if math.Abs((one.Score-one.Text)-(after.Score-after.Text)-said) > 1e-9 {
+		after, said := without[one.ID], one.Because.Orders[0].Score
+		if math.Abs((one.Score-one.Because.Text)-(after.Score-after.Because.Text)-said) > 1e-9 {
 			t.Errorf("without node-0001, %+v is %+v", one, after)
 		}
 	}

@@ -16,26 +16,14 @@ import (
 
 // complement is a node that goes with a basket.
 type complement struct {
-	ID      string   `json:"id"`
-	Score   float64  `json:"score"`
-	Support int64    `json:"support"`
-	Partner string   `json:"partner,omitempty"`
-	Because *reasons `json:"because,omitempty"`
-	Text    string   `json:"text,omitempty"`
+	ID      string          `json:"id"`
+	Score   float64         `json:"score"`
+	Support int64           `json:"support"`
+	Partner string          `json:"partner,omitempty"`
+	Because *answer.Because `json:"because,omitempty"`
+	Text    string          `json:"text,omitempty"`
 
 	Attributes map[string]any `json:"attributes,omitempty"`
-}
-
-// reasons are the parts of a score.
-type reasons struct {
-	Orders []reason `json:"orders"`
-	Text   float64  `json:"text"`
-}
-
-type reason struct {
-	ID      string  `json:"id"`
-	Score   float64 `json:"score"`
-	Support int64   `json:"support"`
 }
 
 type complements struct {
@@ -118,13 +106,7 @@ func findComplements(ctx context.Context, catalog *answer.Catalog, pipe *command
 	wanted := map[string][]*string{}
 	for i, c := range basket.Items {
 		found.Results[i] = complement{ID: c.ID, Score: c.Score, Support: c.Support, Partner: c.Partner,
-			Attributes: c.Attributes}
-		if want.Explain {
-			found.Results[i].Because = &reasons{Orders: []reason{}, Text: c.Text}
-			for _, r := range c.Because {
-				found.Results[i].Because.Orders = append(found.Results[i].Because.Orders, reason(r))
-			}
-		}
+			Because: c.Because, Attributes: c.Attributes}
 		wanted[c.ID] = []*string{&found.Results[i].Text}
 	}
 	return found, addTexts(ctx, pipe, wanted)
