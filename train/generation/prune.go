@@ -89,14 +89,18 @@ func deleteObjects(ctx context.Context, store sink.Store, g int64, keep ...strin
 	return deleteUnder(ctx, store, Prefix(g), keep...)
 }
 
-// RemoveTasks removes what the tasks of a build have exchanged, the plan last: while it is there, there may be
-// more to remove.
+// RemoveTasks removes what the tasks of a build have exchanged. The plan goes after the rest: while it is there, there
+// may be more to remove. A task that comes too late may write until it sees that the plan is gone, and so RemoveTasks
+// looks once more.
 func RemoveTasks(ctx context.Context, store sink.Store, g int64) error {
 	plan := Prefix(g) + TasksPlan
 	if err := deleteUnder(ctx, store, Prefix(g)+TasksFolder, plan); err != nil {
 		return err
 	}
-	return store.Delete(ctx, plan)
+	if err := store.Delete(ctx, plan); err != nil {
+		return err
+	}
+	return deleteUnder(ctx, store, Prefix(g)+TasksFolder)
 }
 
 // deleteUnder removes the objects below a prefix but those to keep.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"maps"
@@ -491,6 +492,58 @@ func TestLateTasks(t *testing.T) {
 		t.Errorf("a task of no generation: %v", err)
 	}
 	same(t, "late tasks", want, digests(t, store))
+}
+
+// putHook is a store that calls before once, before the first Put.
+type putHook struct {
+	sink.Store
+	before func()
+}
+
+func (h *putHook) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if before := h.before; before != nil {
+		h.before = nil
+		before()
+	}
+	return h.Store.Put(ctx, key, r, size)
+}
+
+// A process that loses a task to others, and ends it when they have completed the generation, leaves nothing. If they
+// have begun anew, it leaves nothing that counts for the new build.
+func TestTasksThatEndLate(t *testing.T) {
+	logs := logsOf(classed(graphtest.Rows(200, 4), 4), 1, 1)
+	whole := &memstore.Store{}
+	b := newSetup(whole, logs, settings())
+	b.run(t, b.begin(t, 2, 0), tasks.Local{})
+	want := digests(t, whole)
+	for _, anew := range []bool{false, true} {
+		store := &memstore.Store{}
+		first := logs
+		if anew {
+			first = logsOf(classed(graphtest.Rows(300, 5), 4), 1, 1)
+		}
+		b := newSetup(store, first, settings())
+		plan := b.begin(t, 2, 0)
+		again := newSetup(store, logs, settings())
+		hook := &putHook{Store: store, before: func() {
+			if anew {
+				if err := again.worker.Discard(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+				again.begin(t, 2, 0)
+			} else {
+				again.run(t, plan, tasks.Local{})
+			}
+		}}
+		late := newSetup(hook, first, settings())
+		if err := late.worker.Do(t.Context(), tasks.Task{Generation: 1, Stage: stages.Scatter}); err != nil {
+			t.Errorf("late task: %v", err)
+		}
+		if anew {
+			again.run(t, again.begin(t, 2, 0), tasks.Local{})
+		}
+		same(t, fmt.Sprintf("begun anew: %v", anew), want, digests(t, store))
+	}
 }
 
 func TestTasksSayWhatIsMissing(t *testing.T) {

@@ -81,11 +81,20 @@ func (b *Build) Do(ctx context.Context, s stages.Stage, t tasks.Task, work func(
 	if damaged := new(DamagedError); errors.As(err, &damaged) {
 		return errors.Join(err, b.forget(ctx, damaged.Task))
 	}
-	if err != nil || t.Stage == stages.Finish {
+	if t.Stage == stages.Finish {
 		return err
 	}
-	return run.finish(ctx)
+	if err == nil {
+		err = run.finish(ctx)
+	}
+	// Without its lock the task is cancelled, and may have written for a build that has ended.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
+	defer cancel()
+	return errors.Join(err, b.RemoveLate(ctx, t))
 }
+
+// lateTimeout bounds the removal of what a late task has written.
+const lateTimeout = 30 * time.Second
 
 // IsDone says whether a task's outputs are complete. It reads the store: another process may have found them damaged.
 func (b *Build) IsDone(ctx context.Context, t tasks.Task) (bool, error) {

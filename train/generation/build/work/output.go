@@ -36,7 +36,9 @@ func (o Output) part() sink.Part {
 
 // Done is the last object that a task writes: its outputs, and what is small.
 type Done struct {
-	Task    string            `json:"task"`
+	Task string `json:"task"`
+	// Plan is the token of the plan that the task is of: one of a plan that was discarded may end late.
+	Plan    string            `json:"plan"`
 	Outputs map[string]Output `json:"outputs"`
 	Stats   json.RawMessage   `json:"stats,omitempty"`
 
@@ -86,7 +88,8 @@ func (b *Build) load(ctx context.Context, t tasks.Task) (*Done, error) {
 	}
 	d = &Done{}
 	body, sealed, err := seal.Open(data, sink.PlaceOf(b.Store, doneKey(t)))
-	if err != nil || !sealed || json.Unmarshal(body, d) != nil || d.Task != t.String() {
+	if err != nil || !sealed || json.Unmarshal(body, d) != nil || d.Task != t.String() ||
+		d.Plan != b.Plan.Token {
 		return nil, &MissingError{t}
 	}
 	d.source, d.build = t, b
@@ -240,6 +243,24 @@ func (b *Build) PartsOf(ctx context.Context, stage string) (all []sink.Part, err
 
 // ArtifactKey is the key of an artifact of the generation.
 func (b *Build) ArtifactKey(name string) string { return generation.Prefix(b.Plan.Generation) + name }
+
+// RemoveLate removes what a task has left among the tasks of its build if the build's plan is gone: others did the task
+// meanwhile, and the build has ended.
+func (b *Build) RemoveLate(ctx context.Context, t tasks.Task) error {
+	_, err := stages.LoadPlan(ctx, b.Store, t.Generation)
+	if !errors.Is(err, stages.ErrNoPlan) {
+		return err
+	}
+	for info, err := range b.Store.List(ctx, Folder(t), "") {
+		if err == nil {
+			err = b.Store.Delete(ctx, info.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // RemoveOutputs removes what the tasks of a stage have left among them. First they count as not done: a task that still
 // reads it is one that comes too late.

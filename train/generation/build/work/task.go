@@ -92,7 +92,7 @@ func (t *Task) PutSections(ctx context.Context, name string, s *sections.Writer)
 
 // finish writes the document that makes the task done.
 func (t *Task) finish(ctx context.Context) error {
-	d := Done{Task: t.Task.String(), Outputs: t.Outputs}
+	d := Done{Task: t.Task.String(), Plan: t.Plan.Token, Outputs: t.Outputs}
 	if t.Stats != nil {
 		data, err := json.Marshal(t.Stats)
 		if err != nil {
