@@ -104,11 +104,11 @@ func (s *Shard) expireOrders() (gone change, sweep bool, err error) {
 		return gone, false, nil
 	}
 	var open change
-	for _, o := range s.state.pending.orders {
-		before := o.order
-		if o.order.expire(h); !o.order.equals(&before) {
-			o.set = true
-			open.addOrder(before.count(), o.order.count())
+	for _, o := range s.state.pending.orders.all {
+		before := o.value
+		if o.value.expire(h); !o.value.equals(&before) {
+			o.changed = true
+			open.addOrder(before.count(), o.value.count())
 		}
 	}
 	s.state.meta.Orders += open.orders
@@ -118,7 +118,7 @@ func (s *Shard) expireOrders() (gone change, sweep bool, err error) {
 		return gone, false, nil
 	}
 	return gone, true, s.state.eachExpired(h, func(k orderID, _ []byte, before, after *order) error {
-		if s.state.pending.orders[k] == nil {
+		if s.state.pending.orders.all[k] == nil {
 			gone.addOrder(before.count(), after.count())
 		}
 		return nil
@@ -183,7 +183,7 @@ func (s *state) eachExpired(h rows.Horizon, f func(k orderID, key []byte, before
 		if after.expire(h); after.equals(&before) {
 			continue
 		}
-		k, err := orderOfKey(it.Key()[1:])
+		k, err := orderOfKey(it.Key())
 		if err == nil {
 			err = f(k, it.Key(), &before, &after)
 		}

@@ -118,7 +118,7 @@ func (k *keeper) want(what string, want ...string) {
 // inState returns what the files of the state have of an order.
 func (k *keeper) inState(id string) (o order) {
 	k.t.Helper()
-	err := lookUp(k.state.db, orderKey(nil, orderID{byte(inputOf(ordersTopic)), id}), func(data []byte) (err error) {
+	err := lookUp(k.state.db, orderID{byte(inputOf(ordersTopic)), id}.key(nil), func(data []byte) (err error) {
 		o, err = decodeOrder(data)
 		return err
 	})

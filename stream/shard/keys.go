@@ -141,22 +141,17 @@ func splitFarEnd(far string) (other string, kind mutation.Kind) {
 	return other, kind
 }
 
-func orderKey(buf []byte, k orderID) []byte {
-	return append(append(buf[:0], spaceOrder, k.input), k.id...)
+// key implements registerID.
+func (a orderID) key(buf []byte) []byte {
+	return append(append(buf[:0], spaceOrder, a.input), a.id...)
 }
 
-// orderOfKey returns the order that the rest of a key after its space, or its window, names.
-func orderOfKey(rest []byte) (orderID, error) {
-	if len(rest) < 2 {
-		return orderID{}, fmt.Errorf("%w: a key of an order has %d bytes", errCorruptState, len(rest))
+// orderOfKey returns the order that a key names. Its first byte is of no meaning.
+func orderOfKey(key []byte) (orderID, error) {
+	if len(key) < 3 {
+		return orderID{}, fmt.Errorf("%w: a key of an order has %d bytes", errCorruptState, len(key))
 	}
-	return orderID{input: rest[0], id: string(rest[1:])}, nil
-}
-
-func orderMarkKey(buf []byte, window int64, k orderID) []byte {
-	buf = append(buf[:0], spaceOrderDue)
-	buf = binary.BigEndian.AppendUint64(buf, uint64(window))
-	return append(append(buf, k.input), k.id...)
+	return orderID{input: key[1], id: string(key[2:])}, nil
 }
 
 // markSpaces have the marks of nodes, of orders and of vectors.

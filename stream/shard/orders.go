@@ -2,7 +2,6 @@ package shard
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -13,7 +12,6 @@ import (
 
 	"giantstream/sink/rows"
 	"giantstream/stream/mutation"
-	"giantstream/stream/shard/engine"
 )
 
 // orderID names an order: the input that states it, and its id there.
@@ -346,51 +344,17 @@ func (d *decoder) line(of *order) orderLine {
 	return l
 }
 
-// pendingOrder is an order of the open window. set: it is newer than the files. due: its row must be written.
-// dueWritten: the files have the mark.
-type pendingOrder struct {
-	orderID
-	order
-	set, due, dueWritten bool
-}
-
-// order returns what is known of an order, to read or to change.
-func (p *pending) order(k orderID) (*pendingOrder, error) {
-	if o := p.orders[k]; o != nil {
-		return o, nil
-	}
-	o := &pendingOrder{orderID: k}
-	p.key = orderKey(p.key, k)
-	err := lookUp(p.db, p.key, func(data []byte) (err error) {
-		o.order, err = decodeOrder(data)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if p.orders == nil {
-		p.orders = map[orderID]*pendingOrder{}
-	}
-	p.orders[k] = o
-	p.take(pendingOrderBytes + len(k.id) + linesBytes(o.lines))
-	return o, nil
-}
+// orderKind says how orders are kept.
+var orderKind = registerKind[orderID, order]{name: "orders", marks: spaceOrderDue, ofKey: orderOfKey,
+	decode: decodeOrder, put: writeOrder, expires: true, bytes: func(k orderID, o *order) int {
+		return pendingOrderBytes + len(k.id) + linesBytes(o.lines)
+	}}
 
 func linesBytes(lines []orderLine) (n int) {
 	for i := range lines {
 		n += pendingOrderLineBytes + len(lines[i].item)
 	}
 	return n
-}
-
-// ordersInOrder returns the orders that the open window has read or changed, ascending.
-func (p *pending) ordersInOrder() []*pendingOrder {
-	all := make([]*pendingOrder, 0, len(p.orders))
-	for _, o := range p.orders {
-		all = append(all, o)
-	}
-	slices.SortFunc(all, func(a, b *pendingOrder) int { return a.compare(b.orderID) })
-	return all
 }
 
 // applyOrder enters what a mutation states of an order.
@@ -403,82 +367,38 @@ func (c *change) applyOrder(m *mutation.Mutation) error {
 		return nil
 	}
 	c.expired = c.expired || c.expires(m)
-	o, err := c.known.order(orderID{input: m.Version.Rank, id: m.ID})
+	r, err := c.known.orders.get(c.known, orderID{input: m.Version.Rank, id: m.ID})
 	if err != nil {
 		return err
 	}
-	stored := o.order
-	o.order.expire(c.orderHorizon)
-	before := o.order
-	c.lost = o.order.state(m) || c.lost
+	o := &r.value
+	stored := *o
+	o.expire(c.orderHorizon)
+	before := *o
+	c.lost = o.state(m) || c.lost
 	if len(o.lines) == maxOrderLines {
 		c.full = m.ID
 	}
-	o.order.expire(c.orderHorizon)
-	if o.order.equals(&stored) {
+	o.expire(c.orderHorizon)
+	if o.equals(&stored) {
 		return nil
 	}
-	o.set = true
+	r.changed = true
 	c.known.take(linesBytes(o.lines) - linesBytes(stored.lines))
-	is := o.order.count()
+	is := o.count()
 	c.addOrder(stored.count(), is)
 	unseen := c.orderHorizon > 0 && before.count()+is == 0 // readers see no order without lines that count
-	if unseen || o.order.sameRow(&before) {
+	if unseen || o.sameRow(&before) {
 		return nil
 	}
 	c.won = true
-	return c.markOrder(o)
+	return c.known.orders.mark(c, r)
 }
 
 // addOrder counts an order whose live lines have changed in number.
 func (c *change) addOrder(was, is int) {
 	c.lines += int64(is - was)
 	c.orders += int64(min(is, 1) - min(was, 1))
-}
-
-// markOrder notes that an order's row must be written with the open window.
-func (c *change) markOrder(o *pendingOrder) (err error) {
-	if c.covered || o.due {
-		return nil
-	}
-	o.due = true
-	if c.known.spilled {
-		c.known.key = orderMarkKey(c.known.key, c.window, o.orderID)
-		err = lookUp(c.known.db, c.known.key, func([]byte) error { o.dueWritten = true; return nil })
-	}
-	if !o.dueWritten {
-		c.dirty++
-	}
-	return err
-}
-
-// writeOrderMarks puts the marks of a window that the files do not have into a batch.
-func writeOrderMarks(b *pebble.Batch, all []*pendingOrder, window int64) error {
-	var key []byte
-	for _, o := range all {
-		if !o.due || o.dueWritten {
-			continue
-		}
-		key = orderMarkKey(key, window, o.orderID)
-		if err := b.Set(key, []byte{markDue}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeOrders puts those orders into a batch that may differ from the files.
-func writeOrders(b *pebble.Batch, all []*pendingOrder) error {
-	var key, value []byte
-	for _, o := range all {
-		if !o.set {
-			continue
-		}
-		if err := writeOrder(b, orderKey(key, o.orderID), &o.order, &value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writeOrder puts an order into a batch, or its removal if nothing is known of it.
@@ -492,85 +412,10 @@ func writeOrder(b *pebble.Batch, key []byte, o *order, scratch *[]byte) error {
 
 // orderRows yields the rows of the orders that are due in a window, ascending by input and id.
 func (s *state) orderRows(window int64) iter.Seq2[rows.Order, error] {
-	return func(yield func(rows.Order, error) bool) {
-		err := s.eachDueOrder(window, func(k orderID, o *order) error {
-			if o.known() && !yield(o.row(k), nil) {
-				return errStopped
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(rows.Order{}, err)
+	return registerRows(s, &s.pending.orders, window, func(k orderID, o *order) (row rows.Order, known bool) {
+		if !o.known() {
+			return row, false
 		}
-	}
-}
-
-// eachDueOrder calls f with every order that has a mark in a window, ascending. Pending marks belong to the open
-// window.
-func (s *state) eachDueOrder(window int64, f func(k orderID, o *order) error) (err error) {
-	defer s.guard.Catch(&err)
-	pending := slices.DeleteFunc(s.pending.ordersInOrder(),
-		func(o *pendingOrder) bool { return !o.due || o.dueWritten })
-	next := func(before *orderID) error {
-		for ; len(pending) > 0 && (before == nil || pending[0].compare(*before) < 0); pending = pending[1:] {
-			if err := f(pending[0].orderID, &pending[0].order); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if s.pending.spilled {
-		err := s.eachWrittenOrderMark(window, func(k orderID) error {
-			if err := next(&k); err != nil {
-				return err
-			}
-			o, err := s.orderOf(k)
-			if err != nil {
-				return err
-			}
-			return f(k, o)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return next(nil)
-}
-
-func (s *state) eachWrittenOrderMark(window int64, f func(k orderID) error) (err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: markPrefix(spaceOrderDue, window),
-		UpperBound: markPrefix(spaceOrderDue, window+1)})
-	if err != nil {
-		return fmt.Errorf("read marks of orders: %w", engine.Failure(err))
-	}
-	defer func() { err = errors.Join(err, engine.Failure(it.Close())) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		k, err := orderOfKey(it.Key()[markKeyPrefix:])
-		if err == nil {
-			err = f(k)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := it.Error(); err != nil {
-		return fmt.Errorf("read marks of orders: %w", engine.Failure(err))
-	}
-	return nil
-}
-
-// orderOf returns an order as the open window has it, or else the files.
-func (s *state) orderOf(k orderID) (*order, error) {
-	if o := s.pending.orders[k]; o != nil {
-		return &o.order, nil
-	}
-	var o order
-	err := lookUp(s.db, orderKey(nil, k), func(data []byte) (err error) {
-		o, err = decodeOrder(data)
-		return err
+		return o.row(k), true
 	})
-	if err == nil && !o.known() && s.meta.OrderHorizon == 0 { // else it has expired since it was marked
-		err = fmt.Errorf("%w: order %q has a mark and is not there", errCorruptState, k.id)
-	}
-	return &o, err
 }

@@ -38,7 +38,7 @@ func TestAnOrderIsBounded(t *testing.T) {
 		for _, lines := range batches {
 			s.say(inputOf(ordersTopic), 1, "o", record{{Op: mutation.AddLines, Order: &mutation.Order{Lines: lines}}})
 		}
-		kept := s.state.pending.orders[orderID{byte(inputOf(ordersTopic)), "o"}].lines
+		kept := s.state.pending.orders.all[orderID{byte(inputOf(ordersTopic)), "o"}].value.lines
 		if len(kept) != maxOrderLines || kept[0].item != "i000000" || kept[maxOrderLines-1].item != "i009999" {
 			t.Errorf("backwards %t: %d lines are kept, %s to %s", backwards, len(kept), kept[0].item,
 				kept[len(kept)-1].item)

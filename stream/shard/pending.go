@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,8 +22,8 @@ type pending struct {
 	headers, links *keyFilter
 
 	nodes   map[string]*pendingNode
-	orders  map[orderID]*pendingOrder
-	vectors map[vectorsID]*pendingVectors
+	orders  registers[orderID, order]
+	vectors registers[vectorsID, nodeVectors]
 	memory  *windowMemory
 	bytes   atomic.Int64 // of the shared memory; atomic for release
 
@@ -113,8 +114,8 @@ func (p *pending) take(n int) {
 // forget drops everything.
 func (p *pending) forget() {
 	clear(p.nodes)
-	clear(p.orders)
-	clear(p.vectors)
+	clear(p.orders.all)
+	clear(p.vectors.all)
 	p.block = nil
 	p.release()
 	p.unchanged()
@@ -142,8 +143,8 @@ func (p *pending) keep() bool {
 	for _, n := range p.changed {
 		n.facts, n.headerSet, n.markWritten, n.kept = nil, false, n.mark != 0, true
 	}
-	clear(p.orders)
-	clear(p.vectors)
+	clear(p.orders.all)
+	clear(p.vectors.all)
 	rest := p.kept.Add(bytes)
 	p.memory.used.Add(rest - p.bytes.Swap(rest))
 	p.unchanged()
@@ -292,14 +293,14 @@ func (p *pending) batchBytes() int {
 			size += entryBytes + len(n.id) + versionBytes + len(f.attributes[i].object)
 		}
 	}
-	for _, o := range p.orders {
-		size += 2*(entryBytes+markKeyPrefix+len(o.id)) + 2*versionBytes
-		for i := range o.lines {
-			size += 4 + len(o.lines[i].item)
+	for k, o := range p.orders.all {
+		size += 2*(entryBytes+markKeyPrefix+len(k.id)) + 2*versionBytes
+		for i := range o.value.lines {
+			size += 4 + len(o.value.lines[i].item)
 		}
 	}
-	for _, v := range p.vectors {
-		size += 2*(entryBytes+markKeyPrefix+len(v.id)) + versionBytes + mutation.VectorBytes(v.all)
+	for k, v := range p.vectors.all {
+		size += 2*(entryBytes+markKeyPrefix+len(k.id)) + versionBytes + mutation.VectorBytes(v.value.all)
 	}
 	return size
 }
@@ -329,9 +330,8 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			return err
 		}
 	}
-	orders := p.ordersInOrder()
 	if window != 0 {
-		if err := writeOrderMarks(b, orders, window); err != nil {
+		if err := errors.Join(p.orders.writeMarks(b, window), p.vectors.writeMarks(b, window)); err != nil {
 			return err
 		}
 	}
@@ -344,10 +344,7 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			return err
 		}
 	}
-	if err := writeOrders(b, orders); err != nil {
-		return err
-	}
-	if err := p.writeVectors(b, window); err != nil {
+	if err := errors.Join(p.orders.write(b), p.vectors.write(b)); err != nil {
 		return err
 	}
 	for _, n := range nodes {

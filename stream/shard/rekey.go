@@ -235,7 +235,7 @@ func partitionedBy(key []byte) ([]byte, error) {
 	case spaceAdjacency, spaceAttribute, spaceVectors:
 		return ownerOf(key)
 	case spaceOrder:
-		k, err := orderOfKey(key[1:])
+		k, err := orderOfKey(key)
 		return []byte(k.id), err
 	}
 	return key[1:], nil

@@ -49,6 +49,7 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 	}
 	s := &state{dir: dir, lock: lock, guard: guard, grace: o.grace, fs: engine.NewFS(o.fs, guard)}
 	s.pending.memory = &cache.window
+	s.pending.orders.kind, s.pending.vectors.kind = &orderKind, &vectorsKind
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open the state of shard %d in %s: %w", want.Shard, dir, errors.Join(err, s.close()))

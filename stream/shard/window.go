@@ -30,10 +30,10 @@ func (s *state) countMarks(window int64) (n int, err error) {
 			return 0, err
 		}
 	}
-	if err := s.eachDueOrder(window, func(orderID, *order) error { n++; return nil }); err != nil {
+	if err := s.pending.orders.eachDue(s, window, func(orderID, *order) error { n++; return nil }); err != nil {
 		return 0, err
 	}
-	err = s.eachDueVectors(window, func(vectorsID, *nodeVectors) error { n++; return nil })
+	err = s.pending.vectors.eachDue(s, window, func(vectorsID, *nodeVectors) error { n++; return nil })
 	return n, err
 }
 
