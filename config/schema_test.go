@@ -208,7 +208,8 @@ func TestSchemaDescribesFields(t *testing.T) {
 		"compaction.history": "how long manifests stay at least, before they are folded and removed up to the oldest cut " +
 			"of the generations in the store; 0s = for ever",
 		"shards": "Number of shards = partitions of the topics. Fixed at creation.",
-		"ingest.nodes.format": "json; avro or protobuf with a schema registry; debezium: change events of a table (JSON, or Avro with a schema " +
+		"ingest.nodes.format": "json; avro or protobuf with a schema registry; debezium: change events of a table (JSON, " +
+			"or Avro with a schema " +
 			"registry), whose fields below are those of the row.",
 		"refresh.quality_gate": "if the encoder is worse than text alone on held-out data: warn, block (the previous " +
 			"generation keeps serving) or off",

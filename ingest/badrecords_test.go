@@ -191,8 +191,8 @@ func TestBadRecords(t *testing.T) {
 	if len(gotCodes) != len(codes) {
 		t.Errorf("%d dead letters, want %d: %.40q", len(gotCodes), len(codes), slices.Sorted(maps.Keys(gotCodes)))
 	}
-	// Those of schemas, change events, orders, vectors and CSV are not of nodes and edges, see feed, decode and backfill; a
-	// foreign record is no letter.
+	// Those of schemas, change events, orders, vectors and CSV are not of nodes and edges, see feed, decode and
+	// backfill; a foreign record is no letter.
 	schemas := map[decode.Code]bool{decode.BadEncoding: true, decode.UnknownSchema: true, decode.Foreign: true,
 		decode.FutureTime: true, decode.BadCSV: true, decode.BadChange: true, decode.Truncated: true,
 		decode.IDChanged: true, decode.MissingItem: true, decode.TooManyItems: true, decode.VectorLength: true,

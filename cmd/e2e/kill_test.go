@@ -118,7 +118,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// writeOrders writes the lines of orders for each phase, adds the flags, and returns the items of each order at the end.
+// writeOrders writes the lines of orders for each phase, adds the flags, and returns each order's items at the end.
 // A third of the orders of the first phase get more lines in the second.
 func writeOrders(t *testing.T, dir string, graph map[string]node, phases []phase) map[string][]string {
 	t.Helper()

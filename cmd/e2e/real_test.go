@@ -41,7 +41,8 @@ state_dir: "%[4]s/state"
 kafka:
   brokers: [%[5]s]
   topics: {nodes: %[2]s.nodes, edges: %[2]s.edges, embeddings: %[2]s.embeddings}
-`, bucket, name, endpoint, dir, brokers)+strings.NewReplacer("pipeline: test\n", "pipeline: "+name+"\n", "TOPIC.", name+".").
+`, bucket, name, endpoint, dir, brokers)+strings.NewReplacer("pipeline: test\n", "pipeline: "+name+"\n",
+		"TOPIC.", name+".").
 		Replace(settings))
 
 	store, err := s3store.Open(t.Context(), bucket, name, s3store.Options{Endpoint: endpoint, PathStyle: true})

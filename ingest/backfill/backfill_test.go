@@ -218,7 +218,7 @@ func TestBadLinesKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// TestDeletionsNeedNoText: what leaves out rows without text leaves out no deletion, and nothing that a decoder refuses.
+// TestDeletionsNeedNoText: what leaves out rows without text keeps deletions, and what a decoder refuses.
 func TestDeletionsNeedNoText(t *testing.T) {
 	e := kafkatest.Start(t, 1)
 	o := options(e)

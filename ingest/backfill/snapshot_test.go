@@ -46,7 +46,8 @@ func TestSnapshotDeletesWhatItLacks(t *testing.T) {
 			change(&o.Mapping)
 			dir := t.TempDir()
 			o.Checkpoint = filepath.Join(dir, "checkpoint")
-			o.Nodes = files(t, write(t, filepath.Join(dir, "n.jsonl"), []byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"text\":\"?\"}\n")))
+			o.Nodes = files(t, write(t, filepath.Join(dir, "n.jsonl"),
+				[]byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"text\":\"?\"}\n")))
 			o.Edges = files(t, write(t, filepath.Join(dir, "e.jsonl"), []byte(`{"src":"a","dst":"b"}`)))
 			run(t, o)
 			o.Snapshot = backfill.Snapshot{Nodes: true, Edges: true, Guard: 0.5, Undirected: true,

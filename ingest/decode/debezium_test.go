@@ -52,10 +52,12 @@ func TestChangeEvents(t *testing.T) {
 		event   string
 		want    []mutation.Mutation
 	}{
-		"create":                          {m, debeziumKey, event("c", "null", row), put(processedUs)},
-		"update":                          {m, debeziumKey, event("u", `{"sku":"P1","name":"pencil"}`, row), put(processedUs)},
-		"snapshot":                        {m, debeziumKey, event("r", "null", row), put(processedUs)},
-		"delete":                          {m, `{"sku":"P1"}`, event("d", `{"sku":"P1","name":"pen"}`, "null"), gone(processedUs)},
+		"create": {m, debeziumKey, event("c", "null", row), put(processedUs)},
+		"update": {m, debeziumKey, event("u", `{"sku":"P1","name":"pencil"}`, row),
+			put(processedUs)},
+		"snapshot": {m, debeziumKey, event("r", "null", row), put(processedUs)},
+		"delete": {m, `{"sku":"P1"}`, event("d", `{"sku":"P1","name":"pen"}`, "null"),
+			gone(processedUs)},
 		"delete, only the key has the id": {m, `{"sku":"P1"}`, event("d", "null", "null"), gone(processedUs)},
 		"delete, columns that are not logged are empty": {m, `{"sku":"P1"}`, event("d", `{"sku":"","name":""}`, "null"),
 			gone(processedUs)},
@@ -118,14 +120,17 @@ func TestChangeEventsOfEdges(t *testing.T) {
 			`{"id":7,"src":"a","dst":"c"}`), "delete a-b, put a-c", ""},
 		"update of the source": {add, surrogate, event("u", `{"id":7,"src":"x","dst":"b"}`,
 			`{"id":7,"src":"a","dst":"b"}`), "put a-b", decode.IDChanged},
-		"delete":                      {add, key, event("d", `{"src":"a","dst":"b"}`, "null"), "delete a-b", ""},
-		"delete, by the key alone":    {add, key, event("d", "null", "null"), "delete a-b", ""},
-		"delete, by a surrogate key":  {add, surrogate, event("d", `{"id":7,"src":"a","dst":"b"}`, "null"), "delete a-b", ""},
-		"delete without the ends":     {add, surrogate, event("d", `{"id":7,"src":"","dst":""}`, "null"), "", decode.MissingSrc},
-		"delete without the far end":  {add, `{"src":"a"}`, event("d", `{"src":"a","dst":""}`, "null"), "", decode.MissingDst},
-		"create of all of a source":   {replace, "", event("c", "null", `{"src":"a","dst":["b","c"]}`), "set a-b,c", ""},
-		"delete of all of a source":   {replace, "", event("d", `{"src":"a","dst":["b"]}`, "null"), "clear a", ""},
-		"update of all of its source": {replace, "", event("u", `{"src":"a","dst":["b"]}`, `{"src":"a","dst":["c"]}`), "set a-c", ""},
+		"delete":                     {add, key, event("d", `{"src":"a","dst":"b"}`, "null"), "delete a-b", ""},
+		"delete, by the key alone":   {add, key, event("d", "null", "null"), "delete a-b", ""},
+		"delete, by a surrogate key": {add, surrogate, event("d", `{"id":7,"src":"a","dst":"b"}`, "null"), "delete a-b", ""},
+		"delete without the ends": {add, surrogate, event("d", `{"id":7,"src":"","dst":""}`, "null"), "",
+			decode.MissingSrc},
+		"delete without the far end": {add, `{"src":"a"}`, event("d", `{"src":"a","dst":""}`, "null"), "",
+			decode.MissingDst},
+		"create of all of a source": {replace, "", event("c", "null", `{"src":"a","dst":["b","c"]}`), "set a-b,c", ""},
+		"delete of all of a source": {replace, "", event("d", `{"src":"a","dst":["b"]}`, "null"), "clear a", ""},
+		"update of all of its source": {replace, "", event("u", `{"src":"a","dst":["b"]}`, `{"src":"a","dst":["c"]}`),
+			"set a-c", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, fault := edges(t, c.mapping).Decode(record(c.key, enveloped(c.event)), nil)
@@ -243,7 +248,8 @@ func FuzzChangeEvents(f *testing.F) {
 	f.Add([]byte(event("d", `{"sku":"P1"}`, "null")))
 	f.Add([]byte(`{"op":"r","after":{"sku":1}}`))
 	f.Add([]byte(`{"payload":{"op":"t"}}`))
-	m := decode.NodeMapping{Debezium: true, ID: "sku", Text: []string{"name"}, Edges: []decode.EdgePath{{Path: "links[*]"}}}
+	m := decode.NodeMapping{Debezium: true, ID: "sku", Text: []string{"name"},
+		Edges: []decode.EdgePath{{Path: "links[*]"}}}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		got, fault := nodes(t, m).Decode(record("k", string(value)), nil)
 		if len(got) == 0 && fault == nil {

@@ -33,7 +33,8 @@ func encoded(numbers ...float32) string {
 
 func vectorDecoder(t testing.TB) *decode.Decoder {
 	t.Helper()
-	d, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"text"}, Deleted: "deleted", Edges: []decode.EdgePath{{Path: "edges[*]"}},
+	d, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"text"}, Deleted: "deleted",
+		Edges:   []decode.EdgePath{{Path: "edges[*]"}},
 		Vectors: []decode.Vector{vectorOf(t, "text=emb.text:2"), vectorOf(t, "image=image:3:float16")}}, attributeLimits, 1)
 	if err != nil {
 		t.Fatal(err)

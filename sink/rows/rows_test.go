@@ -200,7 +200,8 @@ func TestReadErrors(t *testing.T) {
 			if err := sink.PutBytes(ctx, &s, "bad", tt.data); err != nil {
 				t.Fatal(err)
 			}
-			if err := firstError(rows.Nodes.Read(ctx, &s, storetest.Ref(t, &s, "bad"), rows.ReadOptions{})); !errors.Is(err, tt.want) {
+			err := firstError(rows.Nodes.Read(ctx, &s, storetest.Ref(t, &s, "bad"), rows.ReadOptions{}))
+			if !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})

@@ -17,8 +17,8 @@ const day = int64(24 * time.Hour / time.Microsecond)
 // keptDays is how long the orders of writeOrders count.
 const keptDays = 20
 
-// writeOrders commits windows of shard 0, each with an order of its day, and with one that is corrected again and again:
-// to the day of the window, and every third time to a day long ago.
+// writeOrders commits windows of shard 0, each with an order of its day, and with one that is corrected again and
+// again: to the day of the window, and every third time to a day long ago.
 func writeOrders(t *testing.T, store sink.Store, windows int64) {
 	t.Helper()
 	for seq := int64(1); seq <= windows; seq++ {
@@ -82,7 +82,7 @@ func rowsOfOrders(t *testing.T, store sink.Store, from, to int64) (whole, empty 
 	return whole, empty
 }
 
-// TestMergedOrdersExpire: cuts show the orders that count, before and after blocks are merged, which leave out the rest.
+// TestMergedOrdersExpire: cuts show the orders that count, before and after blocks are merged that leave out the rest.
 func TestMergedOrdersExpire(t *testing.T) {
 	store := &memstore.Store{}
 	const windows = 2*compactionFanIn + 10
@@ -136,7 +136,8 @@ func TestFoldedOrdersExpire(t *testing.T) {
 	if _, err := c.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := c.Fold(t.Context(), FoldOptions{Keep: windows}); err != nil || removed.Objects != 2*compactionFanIn {
+	removed, err := c.Fold(t.Context(), FoldOptions{Keep: windows})
+	if err != nil || removed.Objects != 2*compactionFanIn {
 		t.Fatalf("%d manifests removed: %v", removed.Objects, err)
 	}
 	for seq := int64(1); seq <= windows; seq++ {

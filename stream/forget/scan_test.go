@@ -253,7 +253,8 @@ func TestScanTopics(t *testing.T) {
 		{Place: "letters/0", Kind: "letters", Where: []string{"id in headers"}, IDs: 1},
 	}
 	equal := func(a, b Finding) bool {
-		return a.Place == b.Place && slices.Equal(a.Where, b.Where) && a.IDs == b.IDs && a.First == b.First && a.Last == b.Last
+		return a.Place == b.Place && slices.Equal(a.Where, b.Where) && a.IDs == b.IDs &&
+			a.First == b.First && a.Last == b.Last
 	}
 	if got := s.Report(); !slices.EqualFunc(got.Findings, want, equal) || got.Records != 7 {
 		t.Errorf("%+v", got)

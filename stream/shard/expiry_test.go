@@ -277,7 +277,9 @@ func TestOrdersAreKeptForAnotherTime(t *testing.T) {
 	if all := k.counted(); len(all) != 11 {
 		t.Errorf("%v count", all)
 	}
-	if _, err := Open(t.Context(), func() Options { o := k.p.options(0); o.KeepOrders = time.Hour; return o }()); err == nil {
+	shorter := k.p.options(0)
+	shorter.KeepOrders = time.Hour
+	if _, err := Open(t.Context(), shorter); err == nil {
 		t.Error("orders are kept for an hour")
 	}
 }

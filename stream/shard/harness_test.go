@@ -389,7 +389,8 @@ func (p *pipeline) idle(shards []*Shard, feeds []*logFeed) bool {
 	return true
 }
 
-// newest reads the newest rows of all shards from the commit log. Those of orders and of vectors it compares with what was sent.
+// newest reads the newest rows of all shards from the commit log. Those of orders and of vectors it compares with what
+// was sent.
 func (p *pipeline) newest() map[string]rows.Row {
 	p.t.Helper()
 	p.checkOrders()
@@ -526,7 +527,8 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 	case 4:
 		return edgesTopic, eventTime, record{{Op: mutation.DeleteEdge, ID: src, Other: id(), Kind: randomKind(rng)}}
 	case 5:
-		return edgesTopic, eventTime, record{{Op: mutation.SetEdges, ID: src, Others: ids(), Weight: randomWeight(rng), Kind: randomKind(rng)}}
+		return edgesTopic, eventTime, record{{Op: mutation.SetEdges, ID: src, Others: ids(), Weight: randomWeight(rng),
+			Kind: randomKind(rng)}}
 	case 6:
 		return edgesTopic, eventTime, record{{Op: mutation.ClearEdges, ID: src}}
 	}

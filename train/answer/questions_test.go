@@ -305,7 +305,8 @@ func TestSeveralQuestions(t *testing.T) {
 			}
 		}
 	}
-	_, short := askGoesWith(t, h, "GET", "/similar/node-0002?k=5&exclude_same=parent&where="+url.QueryEscape("on=true"), "")
+	_, short := askGoesWith(t, h, "GET",
+		"/similar/node-0002?k=5&exclude_same=parent&where="+url.QueryEscape("on=true"), "")
 	_, long := askGoesWith(t, h, "POST", "/similar",
 		`{"like":[{"id":"node-0002"}],"k":5,"exclude_same":["parent"],"where":"on=true"}`)
 	if short != long {

@@ -120,7 +120,8 @@ func TestSelect(t *testing.T) {
 				t.Errorf("%s: %d workers choose others than one", kind, workers)
 			}
 		}
-		if other := sampler.Select(kind, m, graphtest.Keys(m.Rows), instances, n, 8, 2); slices.Equal(other, chosen) != (kind == sampler.BiRank) {
+		other := sampler.Select(kind, m, graphtest.Keys(m.Rows), instances, n, 8, 2)
+		if slices.Equal(other, chosen) != (kind == sampler.BiRank) {
 			t.Errorf("%s: another seed changes the choice: %v", kind, !slices.Equal(other, chosen))
 		}
 		degrees[kind] = mean(chosen)
@@ -130,7 +131,8 @@ func TestSelect(t *testing.T) {
 		degrees[sampler.BiRank] < 1.1*whole {
 		t.Errorf("mean degrees %v of samples, %g of all", degrees, whole)
 	}
-	if got := sampler.Select(sampler.Degree, m, graphtest.Keys(m.Rows), instances, len(instances), 7, 1); !slices.Equal(got, instances) {
+	got := sampler.Select(sampler.Degree, m, graphtest.Keys(m.Rows), instances, len(instances), 7, 1)
+	if !slices.Equal(got, instances) {
 		t.Error("where all fit, all are chosen")
 	}
 }

@@ -182,8 +182,8 @@ func TestABackfillOfAttributesGivesTheSameRows(t *testing.T) {
 	}
 }
 
-// Which window has committed the attributes of a node makes no difference to a generation: not to its fingerprint of the
-// graph, and not to the event times of its embeddings.
+// Which window has committed the attributes of a node makes no difference to a generation: not to its fingerprint of
+// the graph, and not to the event times of its embeddings.
 func TestAGenerationIsNoFunctionOfWindows(t *testing.T) {
 	var hashes []string
 	var times []map[string]int64

@@ -274,7 +274,8 @@ func writesAreRead(t *testing.T, s *Service, cfg *config.Config) {
 			t.Errorf("write %d: the price is not read: %d %s", i, code, body)
 		}
 	}
-	if code, body := ask(t, cfg, "POST", "/embed?wait=0s&min_offset="+topic+":0:1000000", `{"texts":["x"]}`); code != 503 ||
+	unseen := "/embed?wait=0s&min_offset=" + topic + ":0:1000000"
+	if code, body := ask(t, cfg, "POST", unseen, `{"texts":["x"]}`); code != 503 ||
 		!strings.Contains(body, "is not read yet") {
 		t.Errorf("an offset that will be: %d %s", code, body)
 	}

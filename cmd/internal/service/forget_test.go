@@ -324,8 +324,8 @@ func (r *resharding) drain(t *testing.T) {
 	}
 }
 
-// merge makes as many manifests as are merged, merges their rows, and folds the manifests. What was planted is behind the
-// boundary then.
+// merge makes as many manifests as are merged, merges their rows, and folds the manifests. What was planted is behind
+// the boundary then.
 func (r *resharding) merge(t *testing.T) {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Config: &r.old, Store: r.from, Log: slog.New(slog.DiscardHandler)})

@@ -149,8 +149,8 @@ func againstTopics(t *testing.T, s *Service, cfg *config.Config, store sink.Stor
 	return d
 }
 
-// Orders alone are news: the first ones, and more of them than refresh.min_changes says, start a generation. A generation
-// that knows all of them does not.
+// Orders alone are news: the first ones, and more of them than refresh.min_changes says, start a generation. A
+// generation that knows all of them does not.
 func TestOrdersStartAGeneration(t *testing.T) {
 	s, cfg := testService(t, &memstore.Store{}, func(c *config.Config) {
 		mapShop(c)

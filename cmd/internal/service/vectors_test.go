@@ -106,7 +106,8 @@ func TestVectorsEncodeNothing(t *testing.T) {
 	}
 }
 
-// Files with lists in Parquet, in JSON lines and in cells of CSV, and the same records on the topics, give the same rows.
+// Files with lists in Parquet, in JSON lines and in cells of CSV, and the same records on the topics, give the same
+// rows.
 func TestABackfillOfVectorsGivesTheSameRows(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, way := range []string{"parquet", "jsonl", "csv", "live"} {

@@ -39,11 +39,13 @@ func TestRemoval(t *testing.T) {
 		shards []shard
 		want   string
 	}{
-		"the first shard to come":    {[]shard{{rows(later), 90}, {rows(soon), 64}}, "within 1h0m0s after " + at(soon)},
-		"manifests before rows":      {[]shard{{commitlog.NextRemoval{Rows: later, Manifests: soon}, 90}}, at(soon)},
-		"due":                        {[]shard{{rows(time.Now().Add(-time.Minute)), 90}}, "removed within 1h0m0s: they may go since"},
-		"no generation":              {[]shard{{rows(soon), 0}}, "not before: there is no generation"},
-		"a generation needs them":    {[]shard{{rows(soon), 63}}, "at manifest 63 of shard 0, and the files go once all are beyond 64"},
+		"the first shard to come": {[]shard{{rows(later), 90}, {rows(soon), 64}}, "within 1h0m0s after " + at(soon)},
+		"manifests before rows":   {[]shard{{commitlog.NextRemoval{Rows: later, Manifests: soon}, 90}}, at(soon)},
+		"due": {[]shard{{rows(time.Now().Add(-time.Minute)), 90}},
+			"removed within 1h0m0s: they may go since"},
+		"no generation": {[]shard{{rows(soon), 0}}, "not before: there is no generation"},
+		"a generation needs them": {[]shard{{rows(soon), 63}},
+			"at manifest 63 of shard 0, and the files go once all are beyond 64"},
 		"only one of them waits":     {[]shard{{rows(soon), 63}, {rows(later), 64}}, "after " + at(later)},
 		"the other one waits":        {[]shard{{rows(later), 64}, {rows(soon), 63}}, "after " + at(later)},
 		"a shard with few manifests": {[]shard{{commitlog.NextRemoval{}, 5}, {rows(soon), 64}}, "after " + at(soon)},

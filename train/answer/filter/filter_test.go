@@ -90,6 +90,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%.40q: %v, want %s", short, err, want)
 		}
 	}
+	const noValue = `a value is a number, a string, true or false`
 	for data, want := range map[string]string{
 		`{}`:                                     `one of and, or, not`,
 		`5`:                                      `cannot unmarshal`,
@@ -105,8 +106,8 @@ func TestFaults(t *testing.T) {
 		`{"attribute":"a","op":"="}`:             `have one value`,
 		`{"attribute":"a","op":"exists","value":1}`:                                                 `have one value`,
 		`{"attribute":"a","op":"in","value":[]}`:                                                    `have one value`,
-		`{"attribute":"a","op":"in","value":[null]}`:                                                `a value is a number, a string, true or false`,
-		`{"attribute":"a","op":"=","value":{}}`:                                                     `a value is a number, a string, true or false`,
+		`{"attribute":"a","op":"in","value":[null]}`:                                                noValue,
+		`{"attribute":"a","op":"=","value":{}}`:                                                     noValue,
 		strings.Repeat(`{"not":`, 40) + `{"attribute":"a","op":"exists"}` + strings.Repeat(`}`, 40): `more than 32`,
 	} {
 		if err := new(Expr).UnmarshalJSON([]byte(data)); !errors.As(err, new(*Error)) ||

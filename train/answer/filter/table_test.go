@@ -180,10 +180,11 @@ func TestSelectNamesWhatExists(t *testing.T) {
 			`path (strings), price (number), since (time).`,
 		`price>0 and prise<5`: `column 13: there is no attribute "prise"; there are brand (string), new (boolean), ` +
 			`path (strings), price (number), since (time). Did you mean price?`,
-		`price="5"`:                            `price is of type number, which is compared with numbers, as in price<50`,
-		`price^=5`:                             `price is of type number, which is compared by =, !=`,
-		`price in (5,"a")`:                     `compared with numbers`,
-		`since>5`:                              `since is of type time, which is compared with times, as in since>"2026-03-01"`,
+		`price="5"`:        `price is of type number, which is compared with numbers, as in price<50`,
+		`price^=5`:         `price is of type number, which is compared by =, !=`,
+		`price in (5,"a")`: `compared with numbers`,
+		`since>5`: `since is of type time, which is compared with times, as in ` +
+			`since>"2026-03-01"`,
 		`since>"March"`:                        `compared with times`,
 		`new>true`:                             `new is of type boolean, which is compared by =, !=`,
 		`new=1`:                                `compared with true or false`,

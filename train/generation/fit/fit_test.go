@@ -21,8 +21,8 @@ import (
 
 var rank, labelDim = dimensions()
 
-// dimensions are those of the projection and of embeddings: half the default, since the comparison of encoders comes out
-// the same, and the default's where a table is printed.
+// dimensions are those of the projection and of embeddings: half the default, since the comparison of encoders comes
+// out the same, and the default's where a table is printed.
 func dimensions() (projected, embedded int) {
 	if os.Getenv("GIANTSTREAM_LONG") != "" {
 		return 512, 256

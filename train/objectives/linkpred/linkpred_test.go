@@ -162,7 +162,8 @@ func TestGradientThroughTheTriplet(t *testing.T) {
 	for i := range net.vectors {
 		net.vectors[i] = float32(r.Float64() - 0.5)
 	}
-	tr := &triplets{net: net, Graph: Graph{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs)}, o: Options{Margin: 1.5}.withDefaults()}
+	tr := &triplets{net: net, Graph: Graph{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs)},
+		o: Options{Margin: 1.5}.withDefaults()}
 	anchors := []int32{1, 2, 3, 4}
 	if _, err := tr.part(anchors, 0, len(anchors)); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,8 @@ func TestPartnersAreNeighboursThatAreNotHeldOut(t *testing.T) {
 	}
 	var first []int32
 	for epoch := range 20 {
-		partners := l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, part, Set{Neighbours: g, Keys: graphtest.Keys(g.Rows)})
+		partners := l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, part,
+			Set{Neighbours: g, Keys: graphtest.Keys(g.Rows)})
 		for k, j := range partners {
 			if _, linked := slices.BinarySearch(g.Row(int(l.instances[k])).Index, j); !linked {
 				t.Fatalf("%d is a partner of %d and no neighbour", j, l.instances[k])
