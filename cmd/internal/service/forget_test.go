@@ -47,11 +47,12 @@ func plant(t *testing.T, cfg *config.Config, c *client.Client) {
 	}
 	ns, es := cfg.Kafka.Topics.Nodes, cfg.Kafka.Topics.Edges
 	sendAll(t, c,
-		message(ns, plantedID, map[string]any{"id": plantedID, "text": plantedText, "label": "1"}),
+		message(ns, plantedID, map[string]any{"id": plantedID, "text": plantedText, "label": "1",
+			"price": 4711, "image": []float32{47, 11}}),
 		// min_df of the vocabulary is two texts; this one goes as well.
 		message(ns, plantedID+"b", map[string]any{"id": plantedID + "b", "text": longText}),
-		message(es, plantedID, map[string]any{"src": plantedID, "dst": nodeID(1)}),
-		message(es, nodeID(2), map[string]any{"src": nodeID(2), "dst": plantedID}),
+		message(es, plantedID, map[string]any{"src": plantedID, "dst": nodeID(1), "kind": "also_bought"}),
+		message(es, nodeID(2), map[string]any{"src": nodeID(2), "dst": plantedID, "kind": "accessory_of"}),
 		message(ns, plantedID, map[string]any{"id": plantedID, "text": []any{plantedText, map[string]int{}}}),
 		message(cfg.Ingest.Baskets.Topic, "of-both", map[string]any{"order": "of-both",
 			"items": []string{nodeID(3), plantedID}}),

@@ -133,6 +133,9 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 			if got.orders != want.orders {
 				t.Errorf("orders %s, want %s", got.orders, want.orders)
 			}
+			if got.vectors != want.vectors {
+				t.Errorf("vectors %s, want %s", got.vectors, want.vectors)
+			}
 			compare(t, "newest row", got.rows, want.rows)
 			compare(t, "embedding", got.embeddings, want.embeddings)
 		})
@@ -155,12 +158,15 @@ type statement struct {
 	Order string   `json:"order,omitempty"`
 	Items []string `json:"items,omitempty"`
 
+	Price float64   `json:"price,omitempty"`
 	Image []float32 `json:"image,omitempty"`
 }
 
 // mapStatements maps the fields of statements.
 func mapStatements(cfg *config.Config) {
 	cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
+	cfg.Ingest.Nodes.Attributes = config.List{"price=price:number"}
+	cfg.Ingest.Nodes.Vectors = config.List{"image=image:2"}
 	cfg.Ingest.Edges.Weight, cfg.Ingest.Edges.Kind = "weight", "kind"
 	cfg.Ingest.Edges.Directed = []string{"accessory_of"}
 	b := &cfg.Ingest.Baskets
@@ -195,6 +201,12 @@ func statementsOfAGraph() []statement {
 		s := statement{ID: nodeID(n), At: at, Deleted: random.IntN(12) == 0}
 		if !s.Deleted {
 			s.Text, s.Label = text(n, random.IntN(4)), fmt.Sprint(n%4)
+			if i%5 > 0 {
+				s.Price = float64(i%7) + 0.5
+			}
+			if i%6 > 1 {
+				s.Image = []float32{float32(i + 1), float32(n%4) - 0.5}
+			}
 		}
 		all = append(all, s)
 	}
@@ -301,6 +313,7 @@ func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, stat
 type portrait struct {
 	hash       string
 	orders     string // hash of them
+	vectors    string // hash of them
 	rows       map[string]rows.Row
 	embeddings map[string]embedding.Record
 }
@@ -312,7 +325,8 @@ func portray(t *testing.T, cfg *config.Config, c *client.Client, store *memstore
 		t.Fatal(err)
 	}
 	_, orders := ordersIn(t, store, cfg.Shards)
-	p := portrait{doc.GraphHash, orders, map[string]rows.Row{}, sinkTopic(t, &Service{client: c}, cfg)}
+	_, vectors := vectorsIn(t, store, cfg.Shards)
+	p := portrait{doc.GraphHash, orders, vectors, map[string]rows.Row{}, sinkTopic(t, &Service{client: c}, cfg)}
 	for id, r := range p.embeddings {
 		if r.Seq, r.Shard = 0, 0; r.Deleted { // whether it ever had one depends on when it was deleted
 			delete(p.embeddings, id)
@@ -331,7 +345,7 @@ func portray(t *testing.T, cfg *config.Config, c *client.Client, store *memstore
 			}
 			// Features are those of the generation when the row was committed.
 			p.rows[r.NodeID] = rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels,
-				EventTime: r.EventTime, Deleted: r.Deleted,
+				EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes,
 				LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes,
 				LinkKinds: r.LinkKinds}
 		}
