@@ -43,6 +43,7 @@ func printGraph(p *command.Printer, d *generation.Doc) {
 		"without text have the mean of their neighbours")
 	note(g.Hubs, "hub over max_degree, label only", "hubs over max_degree, labels only")
 	note(g.Dangling, "link to an unknown node left out", "links to unknown nodes left out")
+	note(g.Weightless, "link that weighs nothing left out", "links that weigh nothing left out")
 	note(g.Deleted, "deleted", "deleted")
 	if len(notes) > 0 {
 		p.Line("              %s", strings.Join(notes, "; "))

@@ -14,6 +14,8 @@ type Relation struct {
 	Links int  `json:"links"`
 	Asked int  `json:"asked"`
 	Dated bool `json:"dated,omitempty"`
+	// Weightless are those of the sample that state no weight above 0, and so are left out.
+	Weightless int `json:"weightless,omitempty"`
 	// Surplus is by how much these are told from random ones more surely than by chance, 2·AUC − 1; Error is its
 	// standard error.
 	Surplus float64 `json:"surplus"`
@@ -55,9 +57,14 @@ func (r Relation) Name() string {
 	return r.Kind
 }
 
+// IsWeightless reports whether there are links, and each states that it weighs nothing.
+func (r Relation) IsWeightless() bool { return r.Links > 0 && r.Weightless == r.Links }
+
 // Why says in a few words where the weight comes from.
 func (r Relation) Why() string {
 	switch {
+	case r.IsWeightless():
+		return "every link states the weight 0"
 	case r.Asked == 0:
 		return "the only relation"
 	case r.Asked < leastAsked:

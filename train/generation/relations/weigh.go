@@ -68,6 +68,9 @@ func Weigh(ctx context.Context, s Sample) ([]Relation, error) {
 		out[k].Links, out[k].Weight, out[k].Scale = len(of[k]), 1, 1
 		for _, l := range of[k] {
 			plain = plain && l.Weight == of[k][0].Weight
+			if !(l.Weight > 0) {
+				out[k].Weightless++
+			}
 		}
 	}
 	if plain && len(out) < 2 {

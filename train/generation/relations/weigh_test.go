@@ -155,6 +155,14 @@ func TestNothingToWeigh(t *testing.T) {
 	if r := p.weigh(t)[0]; r.Weight != 1 || r.Asked != 0 || r.WeightOf(3) != 1 || r.WeightOf(0) != 0 {
 		t.Errorf("a single relation: %+v", r)
 	}
+	zero := newPlanted(300, 4, 5)
+	zero.link("zero", 1000, always(1), func() float32 { return 0 })
+	zero.link("one", 1000, always(1), one)
+	for _, r := range zero.weigh(t) {
+		if r.IsWeightless() != (r.Kind == "zero") {
+			t.Errorf("of links that weigh nothing: %+v", r)
+		}
+	}
 	p.link("other", 1000, always(1), one)
 	clear(p.Texts)
 	for _, r := range p.weigh(t) {

@@ -44,6 +44,12 @@ func Weigh(ctx context.Context, t *work.Task) error {
 	}
 	found, err := relations.Weigh(ctx, s.Sample)
 	t.Stats = found
+	for _, r := range found {
+		if r.IsWeightless() {
+			t.Resources.Log.Warn("links are left out, as each states the weight 0: is their weight the right field?",
+				"links", r.Name())
+		}
+	}
 	return err
 }
 

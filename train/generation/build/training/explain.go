@@ -25,6 +25,9 @@ func whyTextOnly(g graph.LinkStats, s fit.Settings) string {
 	case g.Links == 0 && g.Dangling > 0:
 		return "no node has a link to another; the other ends of all links are no nodes"
 	case g.Links == 0:
+		if g.Weightless > 0 {
+			return "no link weighs anything; is the weight the right field?"
+		}
 		return "no node has a link"
 	case g.Hubs > 0:
 		return fmt.Sprintf("all linked nodes have more than featurize.max_degree %d neighbours", s.MaxDegree)
