@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
@@ -34,6 +35,8 @@ type change struct {
 	// covered: the mutation's record is below the head manifest's offset. Its row is committed and
 	// its mirror is durable, so the mutation is applied only to rebuild the state.
 	covered bool
+	// plain: no link has a kind. If one has, a row shows the time of a link without a kind to the same end, too.
+	plain bool
 	// eager: the state lacks some of what the head manifest covers, so it is not known yet whether
 	// a row changes. Every link that changes makes its owner due.
 	eager bool
@@ -124,9 +127,8 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 	dirty, attributes := false, false // whether the node's row, or its attributes alone, must be written
 	if !h.stated || m.Version.Compare(h.at) > 0 {
 		same, sameTime := false, m.Version.EventTime == h.at.EventTime
-		// A record with attributes or vectors often says nothing else that is new but its event time, which a
-		// row of attributes has, too.
-		if existed && (sameTime || m.Attributes != "" || m.HasVectors) {
+		// A record often says nothing that is new but its event time, which a row of attributes has, too.
+		if existed {
 			if same, err = c.known.sameText(n, m.Text, m.Class); err != nil {
 				return err
 			}
@@ -250,7 +252,7 @@ func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l
 		}
 		c.won = c.won || is == said && !was.repeats(said)
 		c.lose(said.at, is.at)
-		if err := c.markLink(src, h, &before, &l.adjacency); err != nil {
+		if err := c.markLink(src, h, l.other, &before, &l.adjacency); err != nil {
 			return err
 		}
 	} else {
@@ -326,7 +328,7 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 	if err != nil {
 		return err
 	}
-	return c.markLink(n, &h, &before, &l.adjacency)
+	return c.markLink(n, &h, l.other, &before, &l.adjacency)
 }
 
 // publishMirror sends an assertion to the shard of its far end.
@@ -361,17 +363,22 @@ func (c *change) sendMirror(ctx context.Context) error {
 	return nil
 }
 
-// markLink makes the owner due if the link has changed in a way that shows in the owner's row, and
-// suspect if it has changed otherwise.
-func (c *change) markLink(owner *pendingNode, h *nodeHeader, before, after *adjacency) error {
+// markLink makes the owner due if the link to a far end has changed in a way that shows in the owner's row, and
+// suspect if it has changed otherwise. Of a plain link that is stated again the row shows nothing but the event time.
+func (c *change) markLink(owner *pendingNode, h *nodeHeader, far string, before, after *adjacency) error {
+	c.plain = c.plain && strings.IndexByte(far, 0) < 0
 	if before.effective() == after.effective() && before.in == after.in {
 		return nil
 	}
 	t0, ok0 := before.eventTime()
 	t1, ok1 := after.eventTime()
-	same := before.shown() == after.shown() && ok0 == ok1 && t0 == t1
-	if !c.eager && (same || !h.exists()) {
+	was, is := before.shown(), after.shown()
+	switch {
+	case c.eager:
+	case !h.exists(), was == is && ok0 == ok1 && t0 == t1:
 		return c.setMark(owner, markSuspect)
+	case c.plain && was.label == is.label && was.weight == is.weight && !is.weight.Stated():
+		return c.setMark(owner, markAttributes)
 	}
 	return c.mark(owner)
 }

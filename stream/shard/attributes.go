@@ -80,7 +80,8 @@ func (c *change) setAttributes(n *pendingNode, object string, at mutation.Versio
 	return changed, nil
 }
 
-// markAttributes notes that attributes of a node have changed: the node's own row need not be written for that.
+// markAttributes notes that attributes of a node, or its event time, have changed: the node's own row need not be
+// written for that.
 func (c *change) markAttributes(n *pendingNode, h *nodeHeader) error {
 	if !c.eager && !h.exists() {
 		return c.setMark(n, markSuspect)
@@ -160,15 +161,18 @@ func joinObjects(objects []string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// attributeRow builds the row of a node of which nothing but attributes has changed. A node that does not exist has
-// none.
+// attributeRow builds the row of a node of which nothing but attributes and event time has changed. A node that does
+// not exist has none.
 func (r *rowReader) attributeRow(id string, p *pendingNode) (row rows.Attributes, exists bool, err error) {
 	h, err := r.header(id, p)
 	if err != nil || !h.exists() {
 		return row, false, err
 	}
 	row.NodeID = id
-	row.Attributes, row.EventTime, err = r.attributes(id, p, h.at.EventTime)
+	if row.Attributes, row.EventTime, err = r.attributes(id, p, h.at.EventTime); err != nil {
+		return row, false, err
+	}
+	row.EventTime, err = r.eachLink(id, p, row.EventTime, func(string, *adjacency) {})
 	return row, true, err
 }
 

@@ -20,7 +20,7 @@ func (s *state) rows(window int64) iter.Seq2[rows.Row, error] {
 	return dueRows(s, window, markDue, (*rowReader).row)
 }
 
-// attributeRows is rows for the nodes of which nothing but attributes has changed.
+// attributeRows is rows for the nodes of which nothing but attributes and event time has changed.
 func (s *state) attributeRows(window int64) iter.Seq2[rows.Attributes, error] {
 	return dueRows(s, window, markAttributes, (*rowReader).attributeRow)
 }
@@ -126,19 +126,11 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 	if row.Attributes, row.EventTime, err = r.attributes(id, p, row.EventTime); err != nil {
 		return row, false, err
 	}
-	r.key = adjacencyPrefix(r.key, id)
-	it := r.links
-	if !r.pending.hasLinks(r.key, p) {
-		it = nil
-	}
 	label, links := "", []rows.Link{} // those to one label, by kind
-	err = eachLink(it, r.key, p, func(far string, a adjacency) error {
-		if t, ok := a.eventTime(); ok {
-			row.EventTime = max(row.EventTime, t)
-		}
+	row.EventTime, err = r.eachLink(id, p, row.EventTime, func(far string, a *adjacency) {
 		s := a.shown()
 		if !s.label {
-			return nil
+			return
 		}
 		other, kind := splitFarEnd(far)
 		if other != label {
@@ -147,10 +139,28 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 		}
 		links = append(links, rows.Link{Kind: kind.Name, Weight: s.weight.Float(), Time: s.time,
 			Plain: kind.Name == "" && !s.weight.Stated()})
-		return nil
 	})
 	row.AddLabel(label, links...)
 	return row, true, err
+}
+
+// eachLink calls f with the links of a node, ascending, and returns the newest event time among them and a given one.
+func (r *rowReader) eachLink(id string, p *pendingNode, eventTime int64, f func(far string, a *adjacency)) (newest int64,
+	err error) {
+	r.key = adjacencyPrefix(r.key, id)
+	it := r.links
+	if !r.pending.hasLinks(r.key, p) {
+		it = nil
+	}
+	newest = eventTime
+	err = eachLink(it, r.key, p, func(far string, a adjacency) error {
+		if t, ok := a.eventTime(); ok {
+			newest = max(newest, t)
+		}
+		f(far, &a)
+		return nil
+	})
+	return newest, err
 }
 
 func (r *rowReader) header(id string, p *pendingNode) (nodeHeader, error) {

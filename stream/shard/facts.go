@@ -286,6 +286,8 @@ type meta struct {
 	// Nodes that exist, and live edges owned by this shard.
 	Nodes int64 `json:"nodes"`
 	Edges int64 `json:"edges"`
+	// PlainLinks: no link has had a kind since the state began. States of older releases do not say so.
+	PlainLinks bool `json:"plain_links,omitempty"`
 	// Orders that have lines, and their lines.
 	Orders int64 `json:"orders,omitempty"`
 	Lines  int64 `json:"order_lines,omitempty"`

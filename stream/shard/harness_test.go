@@ -567,10 +567,17 @@ func randomOrder(rng *rand.Rand, items []string) (r record) {
 	return r
 }
 
-// fill sends n random records.
+// fill sends n random records, whose links have kinds after all, some or none of them.
 func fill(b *broker, rng *rand.Rand, n, nodes int) {
-	for range n {
-		b.send(randomRecord(rng, nodes))
+	kinds := []int{0, 0, n / 2, n}[rng.IntN(4)]
+	for i := range n {
+		topic, at, r := randomRecord(rng, nodes)
+		for k := range r {
+			if i < kinds {
+				r[k].Kind, r[k].Kinds = mutation.Kind{}, nil
+			}
+		}
+		b.send(topic, at, r)
 	}
 }
 

@@ -105,6 +105,7 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 	defer func() { err = errors.Join(err, old.close()) }()
 	for _, st := range r.states {
 		m := &st.meta
+		m.PlainLinks = m.PlainLinks && old.meta.PlainLinks
 		m.OrderClock = max(m.OrderClock, old.meta.OrderClock)
 		m.OrderHorizon = max(m.OrderHorizon, old.meta.OrderHorizon)
 	}

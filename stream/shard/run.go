@@ -147,7 +147,8 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 		return err
 	}
 	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered),
-		room: min(len(batch.Mutations), mirrorChunk), orderClock: s.orderClock()}
+		plain: s.state.meta.PlainLinks,
+		room:  min(len(batch.Mutations), mirrorChunk), orderClock: s.orderClock()}
 	counts, err := s.applyStatements(ctx, c, &batch)
 	if err == nil {
 		err = c.sendMirror(ctx)
@@ -165,6 +166,7 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	meta.Edges += c.edges
 	meta.Orders += c.orders
 	meta.Lines += c.lines
+	meta.PlainLinks = c.plain
 	meta.OrderClock, meta.OrderHorizon = c.newest, c.orderHorizon
 	for topic, next := range batch.Next {
 		meta.Applied[topic] = max(meta.Applied[topic], next)

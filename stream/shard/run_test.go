@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func (f *script) Next(_ context.Context, wait time.Duration) (mutation.Batch, er
 	for range s.nodes {
 		offset := int64(len(f.waits)*1000 + len(b.Mutations))
 		b.State(mutation.Nodes, offset, mutation.Mutation{Op: mutation.PutNode,
-			ID: string(rune('a' + len(b.Mutations))), Text: "t",
+			ID: string(rune('a' + len(b.Mutations))), Text: fmt.Sprint(offset),
 			Version: mutation.Version{EventTime: offset, Offset: offset}})
 		b.Next[nodesTopic] = offset + 1
 	}

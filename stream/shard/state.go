@@ -77,7 +77,7 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 }
 
 func (s *state) load(want meta) error {
-	want.Format, want.Applied = stateFormat, map[string]int64{}
+	want.Format, want.Applied, want.PlainLinks = stateFormat, map[string]int64{}, true
 	s.meta = want // unless one is on disk
 	if err := s.readMeta(); err != nil {
 		return err

@@ -372,3 +372,50 @@ func TestCountsBeginWhereAnOlderReleaseEnded(t *testing.T) {
 		t.Errorf("after %d records that were not counted, 10 were counted as %+v", old.Next[nodesTopic], got)
 	}
 }
+
+// TestStatedAgainMovesNoRow: what a topic says again of nodes and plain links, at a later time, is a row of attributes,
+// which has the time and encodes nothing. A link that has a kind shows its own time, and so does one beside it.
+func TestStatedAgainMovesNoRow(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	s, err := p.open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // test
+	say := func(at int64, link mutation.Mutation) (written int64) {
+		t.Helper()
+		for _, id := range []string{"a", "b"} {
+			p.b.send(nodesTopic, at, record{{Op: mutation.PutNode, ID: id, Text: "text of " + id, HasEdges: true,
+				Others: []string{"c"}}})
+		}
+		link.Op, link.ID, link.Other = mutation.PutEdge, "a", "b"
+		p.b.send(edgesTopic, at, record{link})
+		for range 2 { // the commit brings the mirror
+			p.consume(s, -1)
+			if m := p.commit(s); m != nil {
+				written += m.Rows
+			}
+		}
+		p.checkLog()
+		return written
+	}
+	bought := mutation.Kind{Name: "bought"}
+	for i, step := range []struct {
+		at   int64
+		link mutation.Mutation
+		rows int64
+	}{
+		{1, mutation.Mutation{}, 3}, // one of them again, with its mirrored link
+		{2, mutation.Mutation{}, 0},
+		{3, mutation.Mutation{Weight: mutation.WeightOf(2)}, 2},
+		{4, mutation.Mutation{Weight: mutation.WeightOf(2)}, 2},
+		{5, mutation.Mutation{}, 2},
+		{6, mutation.Mutation{}, 0},
+		{7, mutation.Mutation{Kind: bought}, 2},
+		{8, mutation.Mutation{}, 3}, // all show times by now
+	} {
+		if got := say(step.at, step.link); got != step.rows {
+			t.Errorf("step %d: %d rows, want %d", i, got, step.rows)
+		}
+	}
+}

@@ -52,17 +52,17 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	produceGraph(t, s, cfg)
 	upToDate(1, true, 0)
 
-	change := func(n int) {
+	change := func(n, by int) {
 		texts := map[string]any{}
 		for i := range n {
-			texts[nodeID(i)] = map[string]any{"id": nodeID(i), "text": text(i+1, i%4), "label": fmt.Sprint(i % 4)}
+			texts[nodeID(i)] = map[string]any{"id": nodeID(i), "text": text(i+by, i%4), "label": fmt.Sprint(i % 4)}
 		}
 		produce(t, s, cfg.Kafka.Topics.Nodes, texts)
 		if err := s.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(80)
+	change(80, 1)
 	request := wiring.RequestOf(cfg)
 	request.Shards = cfg.Shards
 	if _, err := s.refresh.TaskWorker(store).Build(t.Context(), request, stages.Evaluate); err != nil {
@@ -92,7 +92,7 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 		t.Errorf("another process serves %d, refused %v", served.Number(), other.Refused())
 	}
 
-	change(60)
+	change(60, 2)
 	upToDate(3, true, 0)
 }
 

@@ -101,6 +101,12 @@ func newPlan(d dice) plan {
 			p.records[i].inDays(r)
 		}
 	}
+	kinds := pick(r, 0, 0, p.active/2, 2*p.active) // from when on links have kinds
+	for i := range p.records {
+		if s := &p.records[i]; s.at < kinds {
+			s.leaveOutKinds()
+		}
+	}
 	return p
 }
 
@@ -126,6 +132,13 @@ func (s *sent) inDays(r *rand.Rand) {
 			placed = stated + pick(r, day, day+time.Microsecond, 3*day, 10_000*day)
 		}
 		o.Time, o.Customer = placed.Microseconds(), pick(r, "", "c1", "c2")
+	}
+}
+
+// leaveOutKinds makes plain links of those of a record.
+func (s *sent) leaveOutKinds() {
+	for i := range s.record {
+		s.record[i].Kind, s.record[i].Kinds = mutation.Kind{}, nil
 	}
 }
 
