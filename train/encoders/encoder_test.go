@@ -86,7 +86,7 @@ func encoders(t *testing.T) []train.Encoder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views.Behaviour, err = hybrid.NewBehaviour(1.5, 1, []uint64{numeric.HashString("known")}, []uint16{0x3f00})
+	views.Behaviour, err = hybrid.NewItemView(1.5, 1, []uint64{numeric.HashString("known")}, []uint16{0x3f00})
 	if err != nil {
 		t.Fatal(err)
 	}

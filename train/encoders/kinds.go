@@ -130,7 +130,7 @@ func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Pr
 }
 
 // loadBehaviour reads what items are ordered with, nil for nothing.
-func loadBehaviour(a *safetensors.Archive) (*hybrid.Behaviour, error) {
+func loadBehaviour(a *safetensors.Archive) (*hybrid.ItemView, error) {
 	shape, ok := a.Shape("behaviour")
 	if !ok {
 		return nil, nil
@@ -155,7 +155,7 @@ func loadBehaviour(a *safetensors.Archive) (*hybrid.Behaviour, error) {
 	for k, v := range rows {
 		halves[k] = numeric.BF16(v)
 	}
-	return checked(hybrid.NewBehaviour(weight[0], shape[1], hashes, halves))
+	return checked(hybrid.NewItemView(weight[0], shape[1], hashes, halves))
 }
 
 // itemsName is the tensor of the hashes of ids that rows of behaviour belong to: their upper and lower halves.

@@ -5,7 +5,7 @@
 //	l = Wᵀx                      the linear solution (package linear), x the projection of Ψ(T)
 //	t = x_1 … x_d                the text itself (LSA)
 //	p                            the text itself as a transformer says it (package bert), if there is one
-//	z                            what the item is ordered with (Behaviour), if there are orders
+//	z                            what the item is ordered with (ItemView), if there are orders
 //	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖ + J₅ᵀ z
 //
 // The table knows the links best, and forgets of a text what links do not need. The other views keep
@@ -48,7 +48,7 @@ type Views struct {
 	// Model, if not nil, is the transformer. Its embeddings have length 1.
 	Model train.Encoder
 	// Behaviour, if not nil, is what items are ordered with.
-	Behaviour *Behaviour
+	Behaviour *ItemView
 }
 
 // TextDim is the dimension of each of the views l and t.

@@ -37,7 +37,7 @@ type Inputs struct {
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
 	// Behaviour, if not nil, is what the items of the graph are ordered with, for encoders that have a view of it.
-	Behaviour *hybrid.Behaviour
+	Behaviour *hybrid.ItemView
 	// OpenParent opens the generation that embeddings are to be comparable with, which Train closes. It is nil, or
 	// returns nil, if there is none. Average: what the parent has learned is averaged into what is learned.
 	Average    bool
