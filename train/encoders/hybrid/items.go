@@ -43,6 +43,11 @@ func (b *ItemView) Dim() int {
 // Weight is the length of a row of length 1 beside that of all other views together.
 func (b *ItemView) Weight() float32 { return b.weight }
 
+// WithWeight returns the same rows with another weight.
+func (b *ItemView) WithWeight(weight float32) *ItemView {
+	return &ItemView{weight, b.dim, b.hashes, b.rows}
+}
+
 // Hashes are those of the items' ids, not to be changed.
 func (b *ItemView) Hashes() []uint64 { return b.hashes }
 
