@@ -50,7 +50,7 @@ func (m *VectorMap) Axes() []float32 { return m.axes }
 func (m *VectorMap) Centre(x, out []float32) bool {
 	length := 0.0 // a float16's numbers may overflow the square of a float32
 	for _, v := range x {
-		length += float64(v) * float64(v)
+		length += float64(float64(v) * float64(v))
 	}
 	if length = math.Sqrt(length); !(length > 0) || math.IsInf(length, 0) {
 		return false
