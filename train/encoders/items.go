@@ -22,6 +22,7 @@ const (
 	rowsSuffix   = ".rows"
 	meanSuffix   = ".mean"
 	axesSuffix   = ".axes"
+	metricSuffix = ".metric"
 )
 
 func vectorNames(name string) itemNames {
@@ -85,6 +86,9 @@ func loadVectors(a *safetensors.Archive) (all []hybrid.VectorView, err error) {
 		}
 		mean, err := a.Float32(vectorPrefix+name+meanSuffix, shape[0])
 		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		if v.Metric, err = a.Float32(vectorPrefix+name+metricSuffix, shape[1], shape[1]); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		if v.Map, err = checked(hybrid.NewVectorMap(mean, axes)); err != nil {

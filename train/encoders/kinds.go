@@ -76,7 +76,9 @@ func hybridTensors(e *hybrid.Encoder) ([]safetensors.Tensor, error) {
 		out = append(out,
 			safetensors.Tensor{Name: vectorPrefix + own.Name + meanSuffix, Shape: []int{m.Len()}, Float32: m.Mean()},
 			safetensors.Tensor{Name: vectorPrefix + own.Name + axesSuffix, Shape: []int{m.Len(), m.Dim()},
-				Float32: m.Axes()})
+				Float32: m.Axes()},
+			safetensors.Tensor{Name: vectorPrefix + own.Name + metricSuffix, Shape: []int{m.Dim(), m.Dim()},
+				Float32: own.Metric})
 	}
 	return append(out,
 		safetensors.Tensor{Name: "weights", Shape: []int{v.Projection.Dim(), v.TextDim()}, Float32: v.Solution},

@@ -6,8 +6,8 @@
 //	t = x_1 … x_d                the text itself (LSA)
 //	p                            the text itself as a transformer says it (package bert), if there is one
 //	z                            what the item is ordered with (ItemView), if there are orders
-//	u₁, u₂, …                    the item's own vectors (VectorView), if it has some
-//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖ + J₅ᵀ z + J₆ᵀ u₁ + …
+//	v₁, v₂, …                    the item's own vectors, as links weigh their directions (VectorView), if it has some
+//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖ + J₅ᵀ z + J₆ᵀ v₁ + …
 //
 // The table knows the links best, and forgets of a text what links do not need. The other views keep
 // it: a node without links, such as a new product, still lies near similar ones. J holds the first
@@ -17,7 +17,7 @@
 // are ordered, and mixed within groups (numeric.MixGroups): the first 64 or 128 can be used alone.
 //
 // The view z belongs to an item, not to its text. It grows with the orders of the item, so that the embedding moves
-// from the text to the behaviour. The views u belong to an item, too, and are there or not. A text that is no known
+// from the text to the behaviour. The views v belong to an item, too, and are there or not. A text that is no known
 // item's has neither.
 //
 // Join fits J to a sample of views that Views.WriteViews has written; New makes the encoder.
@@ -99,12 +99,17 @@ func (v Views) forEach(ids, texts []string, features train.TextFeatures, visit f
 	}
 	parallel.ForEach(len(texts), 32, 0, func(_, _, lo, hi int) {
 		x, views := make([]float32, v.Projection.Dim()), make([]float32, v.Len())
+		longest := 0
+		for _, own := range v.Vectors {
+			longest = max(longest, own.Items.Dim())
+		}
+		u := make([]float32, longest)
 		var psi sparse.Vector
 		for i := lo; i < hi; i++ {
 			psi = features(i, psi)
 			v.write(psi, p[i*m:(i+1)*m], x, views)
 			if ids != nil {
-				v.writeItem(ids[i], views)
+				v.writeItem(ids[i], u, views)
 			}
 			visit(i, views)
 		}
@@ -132,8 +137,8 @@ func (v Views) write(psi sparse.Vector, p, x, out []float32) {
 }
 
 // writeItem writes the views of an item that are not of its text beside those that are, of which each has its weight
-// times the length at most.
-func (v Views) writeItem(id string, views []float32) {
+// times the length at most. u is room for the longest row of a vector.
+func (v Views) writeItem(id string, u, views []float32) {
 	n := v.textLen()
 	if len(views) == n {
 		return
@@ -143,17 +148,20 @@ func (v Views) writeItem(id string, views []float32) {
 	if length == 0 {
 		length = 1
 	}
-	put := func(of *ItemView) {
+	next := func(of *ItemView) []float32 {
 		row := rest[:of.Dim()]
 		rest = rest[len(row):]
-		of.row(id, row)
-		scale(row, length*of.weight)
+		return row
 	}
 	if v.Behaviour != nil {
-		put(v.Behaviour)
+		row := next(v.Behaviour)
+		v.Behaviour.Row(id, row)
+		scale(row, length*v.Behaviour.weight)
 	}
 	for _, own := range v.Vectors {
-		put(own.Items)
+		row := next(own.Items)
+		own.write(id, u, row)
+		scale(row, length*own.Items.weight)
 	}
 }
 
@@ -198,9 +206,9 @@ func New(v Views, join []float32, dim int) (*Encoder, error) {
 		return nil, fmt.Errorf("hybrid: %d numbers do not map views of %d numbers to %d", len(join), v.Len(), dim)
 	}
 	for _, own := range v.Vectors {
-		if own.Map.Dim() != own.Items.Dim() {
-			return nil, fmt.Errorf("hybrid: the vector %s is mapped to %d numbers, its items have %d", own.Name,
-				own.Map.Dim(), own.Items.Dim())
+		if d := own.Items.Dim(); own.Map.Dim() != d || len(own.Metric) != d*d {
+			return nil, fmt.Errorf("hybrid: the vector %s is mapped to %d numbers, its items have %d, its metric %d",
+				own.Name, own.Map.Dim(), d, len(own.Metric))
 		}
 	}
 	if _, err := bag.NewEncoder(v.Vectorizer, v.Table); err != nil {

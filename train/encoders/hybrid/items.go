@@ -54,8 +54,8 @@ func (b *ItemView) Hashes() []uint64 { return b.hashes }
 // Rows are the numbers of each item as bfloat16, not to be changed.
 func (b *ItemView) Rows() []uint16 { return b.rows }
 
-// row writes the row of an item, zeros if it has none.
-func (b *ItemView) row(id string, out []float32) {
+// Row writes the row of an item, zeros if it has none.
+func (b *ItemView) Row(id string, out []float32) {
 	k, ok := slices.BinarySearch(b.hashes, numeric.HashString(id))
 	if !ok {
 		clear(out)

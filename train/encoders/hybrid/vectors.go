@@ -13,8 +13,23 @@ type VectorView struct {
 	Name string
 	// Map makes rows of vectors.
 	Map *VectorMap
-	// Items are the items that have the vector.
+	// Items are the items that have the vector, with their rows u.
 	Items *ItemView
+	// Metric is M, Dim×Dim: what the rows are multiplied by, as links say which of their directions count.
+	Metric []float32
+}
+
+// write writes the view of an item, Mᵀu of the length 1, zeros if it has none. u is room for a row.
+func (v VectorView) write(id string, u, out []float32) {
+	u = u[:len(out)]
+	v.Items.Row(id, u)
+	clear(out)
+	for k, x := range u {
+		if x != 0 {
+			numeric.Axpy(x, v.Metric[k*len(out):(k+1)*len(out)], out)
+		}
+	}
+	numeric.Normalize(out)
 }
 
 // VectorMap maps a vector x of some length to a row of length 1:

@@ -36,12 +36,13 @@ func TestVectorsAreViews(t *testing.T) {
 		return b.WithWeight(weight)
 	}
 	v.Behaviour = view(2, 1, "ordered", "all")
-	v.Vectors = []VectorView{{Name: "image", Items: view(0.5, 3, "all", "seen")}, {Name: "said", Items: view(4, 2, "all")}}
+	v.Vectors = []VectorView{{Name: "image", Items: view(0.5, 3, "all", "seen"), Metric: []float32{0, 2, 0, 1, 0, 0, 0, 0, 1}},
+		{Name: "said", Items: view(4, 2, "all"), Metric: []float32{3, 4, 1, 1}}}
 	if v.Len() != n+1+3+2 {
 		t.Fatalf("views have the length %d, those of the text %d", v.Len(), n)
 	}
-	for id, want := range map[string][]float32{"ordered": {2, 0, 0, 0, 0, 0}, "seen": {0, 0.5, 0, 0, 0, 0},
-		"all": {2, 0.5, 0, 0, 4, 0}, "none": {0, 0, 0, 0, 0, 0}} {
+	for id, want := range map[string][]float32{"ordered": {2, 0, 0, 0, 0, 0}, "seen": {0, 0, 0.5, 0, 0, 0},
+		"all": {2, 0, 0.5, 0, 2.4, 3.2}, "none": {0, 0, 0, 0, 0, 0}} {
 		out := make([]float32, len(texts)*v.Len())
 		ids := slices.Repeat([]string{id}, len(texts))
 		if err := v.WriteViews(ids, texts, train.FeaturesOf(v.Vectorizer, texts), out); err != nil {
