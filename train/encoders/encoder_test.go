@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func encoders(t *testing.T) []train.Encoder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views.Behaviour, err = hybrid.NewBehaviour(1.5, 1, []uint64{numeric.HashString("known")}, []uint16{0x3f00})
+	views.Behaviour, err = hybrid.NewItemView(1.5, 1, []uint64{numeric.HashString("known")}, []uint16{0x3f00})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,21 @@ func encoders(t *testing.T) []train.Encoder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []train.Encoder{l, w, b, h, items}
+	own, err := hybrid.NewVectorMap([]float32{0, 0.5}, []float32{1, 2, 3, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := hybrid.NewItemView(0.5, 2, []uint64{numeric.HashString("known")}, []uint16{0x3f00, 0xbf00})
+	if err != nil {
+		t.Fatal(err)
+	}
+	views.Vectors = []hybrid.VectorView{{Name: "image", Map: own, Items: seen,
+		Metric: []float32{1, 2, 0, 1}}}
+	vectors, err := hybrid.New(views, []float32{1, 0, 0, 1, 2, 0, 0, 2, 3, 1, -1, 3, 5, -5, 1, 2, -2, 1}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []train.Encoder{l, w, b, h, items, vectors}
 }
 
 // encode returns the embeddings of texts, and then those of the same texts as a known item's.
@@ -124,6 +139,13 @@ func TestSavedEncodersGiveTheSameEmbeddings(t *testing.T) {
 		}
 		if a, b := encode(t, e), encode(t, got); !slices.Equal(a, b) {
 			t.Errorf("%s: embeddings %v, loaded %v", e.Kind(), a, b)
+		}
+		if h, is := got.(*hybrid.Encoder); is {
+			for k, of := range h.Views().Vectors {
+				if !reflect.DeepEqual(of, e.(*hybrid.Encoder).Views().Vectors[k]) {
+					t.Errorf("the view of the vector %s came back as %+v", of.Name, of)
+				}
+			}
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
-	"giantstream/train/numeric"
 )
 
 // Each kind of encoder has a case in tensorsOf, which says what of it is stored, and one in build, which makes it of
@@ -68,14 +67,18 @@ func hybridTensors(e *hybrid.Encoder) ([]safetensors.Tensor, error) {
 	} else if v.Model != nil {
 		return nil, fmt.Errorf("%w: cannot save a %q beside n-grams", ErrUnknown, v.Model.Kind())
 	}
-	if b := v.Behaviour; b != nil {
-		items := make([]int32, 0, 2*len(b.Hashes()))
-		for _, h := range b.Hashes() {
-			items = append(items, int32(uint32(h>>32)), int32(uint32(h)))
-		}
-		out = append(out, safetensors.Tensor{Name: itemsName, Shape: []int{len(b.Hashes()), 2}, Int32: items},
-			safetensors.Tensor{Name: "behaviour", Shape: []int{len(b.Hashes()), b.Dim()}, BFloat16: b.Rows()},
-			safetensors.Tensor{Name: "behaviour_weight", Shape: []int{1}, Float32: []float32{b.Weight()}})
+	if v.Behaviour != nil {
+		out = append(out, itemTensors(v.Behaviour, behaviourNames)...)
+	}
+	for _, own := range v.Vectors {
+		m := own.Map
+		out = append(out, itemTensors(own.Items, vectorNames(own.Name))...)
+		out = append(out,
+			safetensors.Tensor{Name: vectorPrefix + own.Name + meanSuffix, Shape: []int{m.Len()}, Float32: m.Mean()},
+			safetensors.Tensor{Name: vectorPrefix + own.Name + axesSuffix, Shape: []int{m.Len(), m.Dim()},
+				Float32: m.Axes()},
+			safetensors.Tensor{Name: vectorPrefix + own.Name + metricSuffix, Shape: []int{m.Dim(), m.Dim()},
+				Float32: own.Metric})
 	}
 	return append(out,
 		safetensors.Tensor{Name: "weights", Shape: []int{v.Projection.Dim(), v.TextDim()}, Float32: v.Solution},
@@ -119,7 +122,12 @@ func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Pr
 	}
 	views := hybrid.Views{Vectorizer: v, Projection: p, Table: table, Solution: solution, TextWeight: weight[0],
 		Model: model}
-	if views.Behaviour, err = loadBehaviour(a); err != nil {
+	if _, has := a.Shape(behaviourNames.rows); has {
+		if views.Behaviour, err = loadItems(a, behaviourNames); err != nil {
+			return nil, err
+		}
+	}
+	if views.Vectors, err = loadVectors(a); err != nil {
 		return nil, err
 	}
 	join, err := a.Float32(joinName, views.Len(), c.Dim)
@@ -128,38 +136,6 @@ func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Pr
 	}
 	return checked(hybrid.New(views, join, c.Dim))
 }
-
-// loadBehaviour reads what items are ordered with, nil for nothing.
-func loadBehaviour(a *safetensors.Archive) (*hybrid.Behaviour, error) {
-	shape, ok := a.Shape("behaviour")
-	if !ok {
-		return nil, nil
-	}
-	rows, err := a.Float32("behaviour", shape...)
-	if err != nil || len(shape) != 2 {
-		return nil, fmt.Errorf("%w: behaviour of the shape %v: %w", ErrCorrupt, shape, err)
-	}
-	items, err := a.Int32(itemsName, shape[0], 2)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	weight, err := a.Float32("behaviour_weight", 1)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	hashes := make([]uint64, shape[0])
-	for k := range hashes {
-		hashes[k] = uint64(uint32(items[2*k]))<<32 | uint64(uint32(items[2*k+1]))
-	}
-	halves := make([]uint16, len(rows))
-	for k, v := range rows {
-		halves[k] = numeric.BF16(v)
-	}
-	return checked(hybrid.NewBehaviour(weight[0], shape[1], hashes, halves))
-}
-
-// itemsName is the tensor of the hashes of ids that rows of behaviour belong to: their upper and lower halves.
-const itemsName = "items"
 
 // joinName is the tensor that says that n-grams and the text stand beside a transformer.
 const joinName = "join"

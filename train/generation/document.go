@@ -144,6 +144,8 @@ type GraphStats struct {
 	Weightless int                  `json:"weightless,omitempty"`
 	// Orders is what orders gave, nil where there were none.
 	Orders *OrderStats `json:"orders,omitempty"`
+	// Vectors are what the items' own vectors weigh, by name.
+	Vectors []fit.VectorStats `json:"vectors,omitempty"`
 }
 
 // OrderStats describes what is linked because it is ordered together.

@@ -35,6 +35,10 @@ func (communities) Orders(context.Context, int) iter.Seq2[rows.Order, error] {
 	return func(func(rows.Order, error) bool) {}
 }
 
+func (communities) Vectors(context.Context, int) iter.Seq2[rows.Vectors, error] {
+	return func(func(rows.Vectors, error) bool) {}
+}
+
 func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Row, error] {
 	const size, words = 10, 30
 	id := func(i int) string { return fmt.Sprintf("node-%06d", i) }

@@ -62,6 +62,11 @@ func (graph) Orders(context.Context, int) iter.Seq2[rows.Order, error] {
 	return func(func(rows.Order, error) bool) {}
 }
 
+// Vectors yields none.
+func (graph) Vectors(context.Context, int) iter.Seq2[rows.Vectors, error] {
+	return func(func(rows.Vectors, error) bool) {}
+}
+
 // Rows yields a split: nodes take the place of manifests.
 func (g graph) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {

@@ -109,6 +109,9 @@ func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 	if size.Orders, err = l.haveOrders(ctx); err != nil {
 		return size, err
 	}
+	if size.Vectors, err = l.haveVectors(ctx); err != nil {
+		return size, err
+	}
 	for shard := range l.cut.shards {
 		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, stages.SplitRows(size.Rows))
 		if err != nil {
@@ -128,6 +131,18 @@ func (l shardLogs) haveOrders(ctx context.Context) (bool, error) {
 	for shard := range l.cut.shards {
 		for _, err := range l.Orders(ctx, shard) {
 			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// haveVectors says whether a node has a vector.
+func (l shardLogs) haveVectors(ctx context.Context) (bool, error) {
+	for shard := range l.cut.shards {
+		for r, err := range l.Vectors(ctx, shard) {
+			if err != nil || len(r.Names) > 0 {
+				return err == nil, err
+			}
 		}
 	}
 	return false, nil
@@ -172,6 +187,17 @@ func (l shardLogs) Orders(ctx context.Context, shard int) iter.Seq2[rows.Order, 
 			return
 		}
 		l.cut.cut.Orders(ctx, l.cut.store, shard, h)(yield)
+	}
+}
+
+// Vectors yields the newest row of vectors of every node and input of a shard.
+func (l shardLogs) Vectors(ctx context.Context, shard int) iter.Seq2[rows.Vectors, error] {
+	return func(yield func(rows.Vectors, error) bool) {
+		for r, err := range l.cut.cut.Vectors(ctx, l.cut.store, shard) {
+			if !yield(r.Vectors, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 

@@ -5,8 +5,9 @@
 //	l = Wᵀx                      the linear solution (package linear), x the projection of Ψ(T)
 //	t = x_1 … x_d                the text itself (LSA)
 //	p                            the text itself as a transformer says it (package bert), if there is one
-//	z                            what the item is ordered with (Behaviour), if there are orders
-//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖ + J₅ᵀ z
+//	z                            what the item is ordered with (ItemView), if there are orders
+//	v₁, v₂, …                    the item's own vectors, as links weigh their directions (VectorView), if it has some
+//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖ + J₅ᵀ z + J₆ᵀ v₁ + …
 //
 // The table knows the links best, and forgets of a text what links do not need. The other views keep
 // it: a node without links, such as a new product, still lies near similar ones. J holds the first
@@ -16,7 +17,8 @@
 // are ordered, and mixed within groups (numeric.MixGroups): the first 64 or 128 can be used alone.
 //
 // The view z belongs to an item, not to its text. It grows with the orders of the item, so that the embedding moves
-// from the text to the behaviour. A text that is no known item's has none.
+// from the text to the behaviour. The views v belong to an item, too, and are there or not. A text that is no known
+// item's has neither.
 //
 // Join fits J to a sample of views that Views.WriteViews has written; New makes the encoder.
 package hybrid
@@ -48,7 +50,9 @@ type Views struct {
 	// Model, if not nil, is the transformer. Its embeddings have length 1.
 	Model train.Encoder
 	// Behaviour, if not nil, is what items are ordered with.
-	Behaviour *Behaviour
+	Behaviour *ItemView
+	// Vectors are what the items' own vectors say, in ascending order of the names.
+	Vectors []VectorView
 }
 
 // TextDim is the dimension of each of the views l and t.
@@ -63,7 +67,16 @@ func (v Views) ModelDim() int {
 }
 
 // Len is the length of the views side by side.
-func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() + v.Behaviour.Dim() }
+func (v Views) Len() int {
+	n := v.textLen() + v.Behaviour.Dim()
+	for _, own := range v.Vectors {
+		n += own.Items.Dim()
+	}
+	return n
+}
+
+// textLen is the length of the views of the text.
+func (v Views) textLen() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 
 // WriteViews writes the views of items to out, a row of Len numbers for each. A view in which an item has nothing is
 // zero.
@@ -86,12 +99,17 @@ func (v Views) forEach(ids, texts []string, features train.TextFeatures, visit f
 	}
 	parallel.ForEach(len(texts), 32, 0, func(_, _, lo, hi int) {
 		x, views := make([]float32, v.Projection.Dim()), make([]float32, v.Len())
+		longest := 0
+		for _, own := range v.Vectors {
+			longest = max(longest, own.Items.Dim())
+		}
+		u := make([]float32, longest)
 		var psi sparse.Vector
 		for i := lo; i < hi; i++ {
 			psi = features(i, psi)
 			v.write(psi, p[i*m:(i+1)*m], x, views)
 			if ids != nil {
-				v.writeBehaviour(ids[i], views)
+				v.writeItem(ids[i], u, views)
 			}
 			visit(i, views)
 		}
@@ -118,19 +136,33 @@ func (v Views) write(psi sparse.Vector, p, x, out []float32) {
 	scale(t, own)
 }
 
-// writeBehaviour writes the view z of an item beside its other views, of which it has Weight times the length at most.
-func (v Views) writeBehaviour(id string, views []float32) {
-	d := v.Behaviour.Dim()
-	if d == 0 {
+// writeItem writes the views of an item that are not of its text beside those that are, of which each has its weight
+// times the length at most. u is room for the longest row of a vector.
+func (v Views) writeItem(id string, u, views []float32) {
+	n := v.textLen()
+	if len(views) == n {
 		return
 	}
-	text, z := views[:len(views)-d], views[len(views)-d:]
+	text, rest := views[:n], views[n:]
 	length := float32(math.Sqrt(float64(numeric.Dot(text, text))))
 	if length == 0 {
 		length = 1
 	}
-	v.Behaviour.row(id, z)
-	scale(z, length*v.Behaviour.weight)
+	next := func(of *ItemView) []float32 {
+		row := rest[:of.Dim()]
+		rest = rest[len(row):]
+		return row
+	}
+	if v.Behaviour != nil {
+		row := next(v.Behaviour)
+		v.Behaviour.Row(id, row)
+		scale(row, length*v.Behaviour.weight)
+	}
+	for _, own := range v.Vectors {
+		row := next(own.Items)
+		own.write(id, u, row)
+		scale(row, length*own.Items.weight)
+	}
 }
 
 func scale(x []float32, by float32) {
@@ -172,6 +204,12 @@ func New(v Views, join []float32, dim int) (*Encoder, error) {
 	}
 	if dim < 1 || len(join) != v.Len()*dim {
 		return nil, fmt.Errorf("hybrid: %d numbers do not map views of %d numbers to %d", len(join), v.Len(), dim)
+	}
+	for _, own := range v.Vectors {
+		if d := own.Items.Dim(); own.Map.Dim() != d || len(own.Metric) != d*d {
+			return nil, fmt.Errorf("hybrid: the vector %s is mapped to %d numbers, its items have %d, its metric %d",
+				own.Name, own.Map.Dim(), d, len(own.Metric))
+		}
 	}
 	if _, err := bag.NewEncoder(v.Vectorizer, v.Table); err != nil {
 		return nil, err

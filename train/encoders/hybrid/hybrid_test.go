@@ -208,7 +208,7 @@ func TestBehaviour(t *testing.T) {
 	}
 	want := map[string][2]float32{"a": {1, 0}, "b": {0.5, -0.5}, "c": {}}
 	var err error
-	if v.Behaviour, err = NewBehaviour(2, 2, hashes, rows); err != nil {
+	if v.Behaviour, err = NewItemView(2, 2, hashes, rows); err != nil {
 		t.Fatal(err)
 	}
 	for id, of := range want {
@@ -253,7 +253,7 @@ func TestBehaviour(t *testing.T) {
 		rows   []uint16
 	}{{1, 0, nil, nil}, {0, 1, []uint64{1}, []uint16{0}}, {1, 1, []uint64{2, 1}, []uint16{0, 0}},
 		{1, 1, []uint64{1, 1}, []uint16{0, 0}}, {1, 2, []uint64{1}, []uint16{0}}} {
-		if _, err := NewBehaviour(bad.weight, bad.dim, bad.hashes, bad.rows); err == nil {
+		if _, err := NewItemView(bad.weight, bad.dim, bad.hashes, bad.rows); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
@@ -262,7 +262,7 @@ func TestBehaviour(t *testing.T) {
 // What a view before says of the items that both have is turned to where the view is, and averaged. The lengths stay.
 func TestBehaviourIsAveraged(t *testing.T) {
 	const dim, items = 4, 60
-	view := func(weight float32, first, n int, row func(i int) []float32) *Behaviour {
+	view := func(weight float32, first, n int, row func(i int) []float32) *ItemView {
 		var hashes []uint64
 		var rows []uint16
 		for i := range n {
@@ -271,7 +271,7 @@ func TestBehaviourIsAveraged(t *testing.T) {
 				rows = append(rows, numeric.BF16(v))
 			}
 		}
-		b, err := NewBehaviour(weight, dim, hashes, rows)
+		b, err := NewItemView(weight, dim, hashes, rows)
 		if err != nil {
 			t.Fatal(err)
 		}

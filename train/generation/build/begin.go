@@ -88,7 +88,7 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 		plan.Trainers = r.Trainers
 	}
 	plan.Orders = doc.Settings.FromOrders != nil && doc.Settings.FromOrders.MaxPartners > 0
-	plan.Behaviour = plan.Orders && fit.KindOf(doc.Settings.Encoder).Behaviour
+	plan.Behaviour = plan.Orders && fit.KindOf(doc.Settings.Encoder).Items
 	plan.GoesWith = plan.Orders
 	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
 		plan.Features = kind
@@ -97,6 +97,9 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 	plan.Averaged = doc.AveragedWith != 0
 	if doc.Settings.Relations != nil {
 		plan.Weigh()
+	}
+	if size.Vectors && fit.KindOf(doc.Settings.Encoder).Items {
+		plan.View()
 	}
 	return plan.Create(ctx, w.Store)
 }

@@ -186,7 +186,7 @@ func TestBehaviourIsAveragedWithTheParent(t *testing.T) {
 	race.SkipComputing(t)
 	all := randomLinks(300, 3)
 	orders := groupedOrders(all, 20, 1)
-	view := func(afresh bool) *hybrid.Behaviour {
+	view := func(afresh bool) *hybrid.ItemView {
 		store := &memstore.Store{}
 		var doc *generation.Doc
 		for _, n := range []int{len(orders) / 2, len(orders)} {

@@ -57,6 +57,8 @@ func (c commitsAt) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.
 
 func (commitsAt) Orders(context.Context, int) iter.Seq2[rows.Order, error] { return noOrders }
 
+func (commitsAt) Vectors(context.Context, int) iter.Seq2[rows.Vectors, error] { return noVectors }
+
 func (c commitsAt) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 const topicCount = 8

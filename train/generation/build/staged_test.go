@@ -74,6 +74,10 @@ func (l shardLogs) Orders(context.Context, int) iter.Seq2[rows.Order, error] { r
 
 func noOrders(func(rows.Order, error) bool) {}
 
+func (l shardLogs) Vectors(context.Context, int) iter.Seq2[rows.Vectors, error] { return noVectors }
+
+func noVectors(func(rows.Vectors, error) bool) {}
+
 func (l shardLogs) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 // logsOf deals rows out to shards, in a random order, with older rows of some nodes and some deleted nodes.

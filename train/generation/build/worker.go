@@ -19,6 +19,7 @@ import (
 	"giantstream/train/generation/build/linkweights"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/training"
+	"giantstream/train/generation/build/vectors"
 	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 )
@@ -164,6 +165,7 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Projection: vocabulary.FitProjection,
 	stages.Vectorise:  vocabulary.Vectorise,
 	stages.Behaviour:  behaviour.Fit,
+	stages.Vectors:    vectors.Fit,
 	stages.Relations:  linkweights.Weigh,
 	stages.Spread:     labels.SpreadTexts,
 	stages.PIFA:       labels.Aggregate,

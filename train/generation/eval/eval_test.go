@@ -3,6 +3,7 @@ package eval
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -145,7 +146,7 @@ func TestLinksRewardsStructureOnly(t *testing.T) {
 		t.Errorf("topic embeddings: %+v", good)
 	}
 	noise := make([]float32, g.Len()*4)
-	r := numeric.NewRand(5)
+	r := rand.New(rand.NewPCG(5, 5))
 	for i := range noise {
 		noise[i] = float32(r.Float64() - 0.5)
 	}
@@ -257,5 +258,33 @@ func BenchmarkProbe(b *testing.B) {
 			}
 			b.ReportMetric(m.Accuracy, "accuracy-"+map[float64]string{0.1: "10", 0.6: "60"}[rate])
 		}
+	}
+}
+
+// The error of a gain is that of the difference, over draws of the pairs: nothing for scores that agree on every pair,
+// though both are uncertain.
+func TestTheErrorOfAGain(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	draw := func(n int) (a, b Scores) {
+		for range n {
+			x, y, same := r.NormFloat64(), r.NormFloat64(), r.NormFloat64()
+			a.positive, b.positive = append(a.positive, same+x), append(b.positive, same+y+0.5)
+			x, y, same = r.NormFloat64(), r.NormFloat64(), r.NormFloat64()
+			a.negative, b.negative = append(a.negative, same+x), append(b.negative, same+y)
+		}
+		return a, b
+	}
+	const draws = 400
+	var gains, squares, stated float64
+	for range draws {
+		a, b := draw(60)
+		gain := b.AUC() - a.AUC()
+		gains, squares, stated = gains+gain/draws, squares+gain*gain/draws, stated+b.GainError(a)/draws
+	}
+	if seen := math.Sqrt(squares - gains*gains); math.Abs(stated/seen-1) > 0.15 || gains < 0.05 {
+		t.Errorf("gains of %.3f on average vary by %.4f, the stated error is %.4f", gains, seen, stated)
+	}
+	if a, _ := draw(60); a.GainError(a) != 0 {
+		t.Errorf("the error of no difference is %g", a.GainError(a))
 	}
 }

@@ -2,6 +2,8 @@ package eval
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"giantstream/featurize/sparse"
 	"giantstream/train/numeric"
@@ -65,9 +67,18 @@ func (p *Pairs) Validate(dim int) trainer.Validate {
 	}
 }
 
+// Len is how many links are compared.
+func (p *Pairs) Len() int { return len(p.positive) }
+
 // AUC is how surely an instance is nearer to a neighbour than to another node. z holds the embeddings
 // of Nodes, dim numbers and of length 1 each.
-func (p *Pairs) AUC(z []float32, dim int) float64 {
+func (p *Pairs) AUC(z []float32, dim int) float64 { return p.Scores(z, dim).AUC() }
+
+// Scores are the cosines of pairs, in their order.
+type Scores struct{ positive, negative []float64 }
+
+// Scores compares the embeddings z of Nodes, dim numbers and of length 1 each.
+func (p *Pairs) Scores(z []float32, dim int) Scores {
 	cosines := func(pairs [][2]int32) []float64 {
 		out := make([]float64, len(pairs))
 		for k, ends := range pairs {
@@ -76,6 +87,45 @@ func (p *Pairs) AUC(z []float32, dim int) float64 {
 		}
 		return out
 	}
-	a, _ := AUC(cosines(p.positive), cosines(p.negative))
+	return Scores{cosines(p.positive), cosines(p.negative)}
+}
+
+// AUC is how surely a neighbour scores above another node.
+func (s Scores) AUC() float64 {
+	a, _ := AUC(s.positive, s.negative)
 	return a
+}
+
+// GainError is the standard error of the difference between the AUC of two scores of the same pairs (DeLong et al.
+// 1988). What both say of a pair alike adds nothing to it.
+func (s Scores) GainError(t Scores) float64 {
+	differences := func(a, b, c, d []float64) float64 { // the variance of their mean
+		x, y := shares(a, b), shares(c, d)
+		var sum, squares float64
+		for k := range x {
+			d := x[k] - y[k]
+			sum, squares = sum+d, squares+float64(d*d)
+		}
+		n := float64(len(x))
+		return max(0, squares-sum*sum/n) / max(1, n-1) / n
+	}
+	return math.Sqrt(differences(s.positive, s.negative, t.positive, t.negative) +
+		differences(s.negative, s.positive, t.negative, t.positive))
+}
+
+// shares returns of each of a the share of b below it, ties half.
+func shares(a, b []float64) []float64 {
+	b = slices.Sorted(slices.Values(b))
+	out := make([]float64, len(a))
+	for k, x := range a {
+		below, _ := slices.BinarySearch(b, x)
+		upto, _ := slices.BinarySearchFunc(b, x, func(v, x float64) int {
+			if v <= x {
+				return -1
+			}
+			return 1
+		})
+		out[k] = float64(below+upto) / 2 / float64(len(b))
+	}
+	return out
 }

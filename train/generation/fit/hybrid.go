@@ -78,8 +78,12 @@ func (t *Training) join(ctx context.Context, n table, model train.Encoder) (*hyb
 	if err != nil {
 		return nil, err
 	}
-	v.TextWeight, v.Model, v.Behaviour = weight, model, t.Behaviour
-	// After the weight of the text, since the parent may have seen the pairs, too.
+	v.TextWeight, v.Behaviour = weight, t.Behaviour
+	if v.Vectors, t.vectors, err = t.weighVectors(ctx, n.pairs, v); err != nil {
+		return nil, err
+	}
+	v.Model = model
+	// After the weights, since the parent may have seen the pairs, too.
 	if err := t.average(ctx, &v); err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ type Kind struct {
 	NeedsModel bool
 	// InSteps: it is trained in steps, which can be resumed, and which several processes can share.
 	InSteps bool
-	// Behaviour: it has a view of what items are ordered with.
-	Behaviour bool
+	// Items: it has views of items beside those of their texts, of what they are ordered with and of their own vectors.
+	Items bool
 
 	// train trains an encoder; nil for a baseline that is not trained.
 	train func(context.Context, *Training) (*Trained, error)
@@ -36,13 +36,13 @@ type Kind struct {
 
 // kinds is the table of all encoders, in the order that messages name them.
 var kinds = []Kind{
-	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, Behaviour: true, train: trainHybrid},
+	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, Items: true, train: trainHybrid},
 	{Name: bag.Kind, Title: "bag", InSteps: true,
 		train: trainBag, network: bagNetwork},
 	{Name: linear.Kind, Title: "linear",
 		train: trainLinear},
 	{Name: bert.Kind, Title: "bert",
-		NeedsModel: true, InSteps: true, Behaviour: true,
+		NeedsModel: true, InSteps: true, Items: true,
 		train: trainBERT, network: bertNetwork, pretrained: pretrainedBERT},
 	{Name: linear.LSAKind, Title: "lsa (text only)"}, // the baseline
 }

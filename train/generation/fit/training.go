@@ -37,7 +37,9 @@ type Inputs struct {
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
 	// Behaviour, if not nil, is what the items of the graph are ordered with, for encoders that have a view of it.
-	Behaviour *hybrid.Behaviour
+	Behaviour *hybrid.ItemView
+	// Vectors are the items' own vectors, for encoders that have views of them, each of the weight 1.
+	Vectors []hybrid.VectorView
 	// OpenParent opens the generation that embeddings are to be comparable with, which Train closes. It is nil, or
 	// returns nil, if there is none. Average: what the parent has learned is averaged into what is learned.
 	Average    bool
@@ -72,7 +74,8 @@ type Training struct {
 	// of the part Whole.
 	Share func(train.Sliced) train.Network
 
-	opened *Parent // what OpenParent has returned
+	opened  *Parent       // what OpenParent has returned
+	vectors []VectorStats // what Vectors weigh
 }
 
 // parent opens the parent, once; nil if there is none.
@@ -148,6 +151,8 @@ type Trained struct {
 	Matcher *xmc.Matcher
 	// Curve has the loss over the steps, nil for trainings that record none.
 	Curve *trainer.Report
+	// Vectors are what the items' own vectors weigh.
+	Vectors []VectorStats
 }
 
 // Uninterrupted makes the metrics those of a training that was never interrupted, which they tell apart.
@@ -180,6 +185,7 @@ func Train(ctx context.Context, kind string, t Training) (*Trained, error) {
 	if err = errors.Join(err, t.Err()); err != nil {
 		return nil, err
 	}
+	trained.Vectors = t.vectors
 	return trained, t.orient(ctx, trained)
 }
 

@@ -39,6 +39,10 @@ func (l log) Size(ctx context.Context) (size stages.Size, err error) {
 		size.Orders = true
 		break
 	}
+	for range l.Vectors(ctx, 0) {
+		size.Vectors = true
+		break
+	}
 	for _, shard := range slices.Sorted(maps.Keys(l.Cut())) {
 		size.Splits = append(size.Splits, stages.Split{Shard: shard, To: l.Cut()[shard]})
 	}
@@ -67,6 +71,21 @@ func (l log) Orders(_ context.Context, shard int) iter.Seq2[rows.Order, error] {
 		}
 		for _, order := range o.Orders() {
 			if !yield(order, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Vectors implements build.Log: those of a source that has some.
+func (l log) Vectors(_ context.Context, shard int) iter.Seq2[rows.Vectors, error] {
+	return func(yield func(rows.Vectors, error) bool) {
+		v, ok := l.Source.(interface{ Vectors() []rows.Vectors })
+		if !ok || shard > 0 {
+			return
+		}
+		for _, vectors := range v.Vectors() {
+			if !yield(vectors, nil) {
 				return
 			}
 		}

@@ -210,7 +210,7 @@ func (o *orders) directions(ctx context.Context, t *work.Task, a *pairs.Associat
 }
 
 // Load reads the view of the items, nil if it weighs nothing. It skips items whose ids have the same hash.
-func Load(ctx context.Context, t *work.Task) (*hybrid.Behaviour, error) {
+func Load(ctx context.Context, t *work.Task) (*hybrid.ItemView, error) {
 	s, err := work.StatsOf[generation.BehaviourStats](ctx, t.Build, stages.Behaviour, 0)
 	if err != nil || s.Items == 0 {
 		return nil, err
@@ -252,7 +252,7 @@ func Load(ctx context.Context, t *work.Task) (*hybrid.Behaviour, error) {
 			return nil, from.Damaged(fmt.Errorf("rows of items that partition %d does not have", p))
 		}
 	}
-	view, err := hybrid.NewBehaviour(s.Weight, dim, hashes, numbers)
+	view, err := hybrid.NewItemView(s.Weight, dim, hashes, numbers)
 	if err != nil {
 		return nil, from.Damaged(err)
 	}

@@ -18,10 +18,12 @@ var ErrNoPlan = errors.New("no build of this generation has begun; 'giantstream 
 // ErrNoTask: the plan has no such stage, or the stage no such partition.
 var ErrNoTask = errors.New("there is no such task; 'giantstream build plan' lists those there are")
 
-// planFormat is what plans have, and weightedFormat those with weights: earlier releases would build them without.
+// planFormat is what plans have, weightedFormat those with weights, and vectorsFormat those with vectors: earlier
+// releases would build them without.
 const (
 	planFormat     = 4
 	weightedFormat = 5
+	vectorsFormat  = 6
 )
 
 // Plan is generations/<g>/tasks/plan.json: how a generation is divided. It is written once, when the build begins,
@@ -60,10 +62,15 @@ type Plan struct {
 	Averaged  bool      `json:"averaged,omitempty"`
 	// Weighted: links have weights, by their kinds and by what they state.
 	Weighted bool `json:"weighted,omitempty"`
+	// Vectors: the items' own vectors are views of them.
+	Vectors bool `json:"vectors,omitempty"`
 }
 
 // Weigh makes it a plan with weights. PIFA then takes them of what is spread: the links that others read have none.
-func (p *Plan) Weigh() { p.Weighted, p.Spread, p.Format = true, true, weightedFormat }
+func (p *Plan) Weigh() { p.Weighted, p.Spread, p.Format = true, true, max(p.Format, weightedFormat) }
+
+// View makes it a plan with vectors.
+func (p *Plan) View() { p.Vectors, p.Format = true, vectorsFormat }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.
 type Split struct {
@@ -99,9 +106,9 @@ func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error
 	if err != nil {
 		return p, fmt.Errorf("%s: %w: %w", planKey(g), sink.ErrDamaged, err)
 	}
-	if p.Format < planFormat || p.Format > weightedFormat || p.Generation != g {
-		return p, fmt.Errorf("%s has format %d and generation %d; this program knows formats %d and %d: use the "+
-			"release that began the build", planKey(g), p.Format, p.Generation, planFormat, weightedFormat)
+	if p.Format < planFormat || p.Format > vectorsFormat || p.Generation != g {
+		return p, fmt.Errorf("%s has format %d and generation %d; this program knows formats %d to %d: use the "+
+			"release that began the build", planKey(g), p.Format, p.Generation, planFormat, vectorsFormat)
 	}
 	return p, nil
 }

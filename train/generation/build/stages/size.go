@@ -15,8 +15,8 @@ type Size struct {
 	Splits []Split
 	// Nodes and Links of the graph, about; 0 if unknown. An edge between two nodes is a link of both.
 	Nodes, Links int64
-	// Orders: the commit log has orders.
-	Orders bool
+	// Orders: the commit log has orders. Vectors: it has vectors of nodes.
+	Orders, Vectors bool
 	// Dim is the embedding dimension, and Memory what a process may take, 0 for no limit: each PIFA task reads the
 	// projected texts of many nodes, so there are no more of these tasks than the memory asks for.
 	Dim    int

@@ -43,6 +43,7 @@ const (
 	// Those that only some plans have.
 	Orders    = "orders"
 	Behaviour = "behaviour"
+	Vectors   = "vectors"
 	GoesWith  = "goes-with"
 	Relations = "relations"
 	Spread    = "spread"
@@ -84,6 +85,9 @@ func (p Plan) Stages() []Stage {
 	if p.Behaviour {
 		encoder = append(encoder, Behaviour)
 	}
+	if p.Vectors {
+		encoder = append(encoder, Vectors)
+	}
 	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
@@ -99,6 +103,7 @@ func (p Plan) Stages() []Stage {
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection},
 			"the features of the texts, and projected texts as bfloat16"},
 		{Behaviour, 1, []string{Number, Index, Projection, Vectorise}, "what items are ordered with, as a view"},
+		{Vectors, 1, nil, "the items' own vectors, as views"},
 		{Relations, 1, weighed, "what the kinds of links weigh, by a sample of them"},
 		{Spread, n, []string{Index, Link, Projection, Vectorise},
 			"projected texts, by range of the labels that need them"},
@@ -139,6 +144,9 @@ func (p Plan) Stages() []Stage {
 	if p.Behaviour {
 		reads = append(reads, Behaviour)
 	}
+	if p.Vectors {
+		reads = append(reads, Vectors)
+	}
 	if p.GoesWith {
 		reads = append(reads, GoesWith)
 	}
@@ -152,6 +160,8 @@ func (p Plan) has(stage string) bool {
 		return p.Orders
 	case Behaviour:
 		return p.Behaviour
+	case Vectors:
+		return p.Vectors
 	case GoesWith:
 		return p.GoesWith
 	case Relations:

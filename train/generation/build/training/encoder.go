@@ -15,6 +15,7 @@ import (
 	"giantstream/train/generation/build/behaviour"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vectors"
 	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -33,6 +34,8 @@ type Stats struct {
 	TextDim int `json:"text_dim"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for it: several if it was resumed in another.
 	GPUMath []compute.Math `json:"gpu_math,omitempty"`
+	// Vectors are what the items' own vectors weigh.
+	Vectors []fit.VectorStats `json:"vectors,omitempty"`
 }
 
 // TrainEncoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
@@ -56,6 +59,11 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	}
 	if t.Plan.Behaviour {
 		if s.Behaviour, err = behaviour.Load(ctx, t); err != nil {
+			return err
+		}
+	}
+	if t.Plan.Vectors {
+		if s.Vectors, err = vectors.Load(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -112,7 +120,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	}
 	t.Stats = Stats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
 		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.Positions),
-		Instances: s.instances, TextDim: s.Dim, GPUMath: modes}
+		Instances: s.instances, TextDim: s.Dim, GPUMath: modes, Vectors: trained.Vectors}
 	return journal.Remove(ctx)
 }
 
@@ -152,6 +160,22 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 		var view generation.BehaviourStats
 		view, err = work.StatsOf[generation.BehaviourStats](ctx, b, stages.Behaviour, 0)
 		doc.Graph.Orders.Behaviour = &view
+	}
+	if b.Plan.Vectors {
+		err = errors.Join(err, describeVectors(ctx, b, doc, trained.Vectors))
+	}
+	return err
+}
+
+// describeVectors notes what every vector weighs, those with too few rows included.
+func describeVectors(ctx context.Context, b *work.Build, doc *generation.Doc, weighed []fit.VectorStats) error {
+	views, err := vectors.Views(ctx, b)
+	for _, v := range views {
+		s := fit.VectorStats{Name: v.Name, Length: v.Length}
+		if k := slices.IndexFunc(weighed, func(w fit.VectorStats) bool { return w.Name == v.Name }); k >= 0 {
+			s = weighed[k]
+		}
+		doc.Graph.Vectors = append(doc.Graph.Vectors, s)
 	}
 	return err
 }

@@ -26,6 +26,8 @@ type Log interface {
 	Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error]
 	// Orders yields the newest row of every order of a shard, deleted orders included.
 	Orders(ctx context.Context, shard int) iter.Seq2[rows.Order, error]
+	// Vectors yields the newest row of vectors of every node and input of a shard, empty ones included.
+	Vectors(ctx context.Context, shard int) iter.Seq2[rows.Vectors, error]
 	// Fingerprint returns a fingerprint of no nodes.
 	Fingerprint() Fingerprint
 }

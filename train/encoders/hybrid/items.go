@@ -8,18 +8,18 @@ import (
 	"giantstream/train/numeric"
 )
 
-// Behaviour is a view of items that their orders give: a row of at most the length 1 for each item that was ordered,
+// ItemView is a view of items that their texts do not give: a row of at most the length 1 for each item that has one,
 // which is longer the more is known of the item. It takes 8 bytes an item and 2 a number.
-type Behaviour struct {
+type ItemView struct {
 	weight float32
 	dim    int
 	hashes []uint64 // of the ids, ascending
 	rows   []uint16 // bfloat16, dim for each hash
 }
 
-// NewBehaviour makes a view of rows of dim numbers as bfloat16, which belong to hashes of ids (numeric.HashString) that
+// NewItemView makes a view of rows of dim numbers as bfloat16, which belong to hashes of ids (numeric.HashString) that
 // ascend. weight is the length of a row of length 1 beside that of all other views together.
-func NewBehaviour(weight float32, dim int, hashes []uint64, rows []uint16) (*Behaviour, error) {
+func NewItemView(weight float32, dim int, hashes []uint64, rows []uint16) (*ItemView, error) {
 	if dim < 1 || len(rows) != dim*len(hashes) || !(weight > 0) || math.IsInf(float64(weight), 0) {
 		return nil, fmt.Errorf("hybrid: %d numbers for %d items and the weight %v are no view of dimension %d",
 			len(rows), len(hashes), weight, dim)
@@ -29,11 +29,11 @@ func NewBehaviour(weight float32, dim int, hashes []uint64, rows []uint16) (*Beh
 			return nil, fmt.Errorf("hybrid: hashes of items must ascend, number %d does not", k)
 		}
 	}
-	return &Behaviour{weight, dim, hashes, rows}, nil
+	return &ItemView{weight, dim, hashes, rows}, nil
 }
 
 // Dim is the dimension of the view, 0 for none.
-func (b *Behaviour) Dim() int {
+func (b *ItemView) Dim() int {
 	if b == nil {
 		return 0
 	}
@@ -41,16 +41,21 @@ func (b *Behaviour) Dim() int {
 }
 
 // Weight is the length of a row of length 1 beside that of all other views together.
-func (b *Behaviour) Weight() float32 { return b.weight }
+func (b *ItemView) Weight() float32 { return b.weight }
+
+// WithWeight returns the same rows with another weight.
+func (b *ItemView) WithWeight(weight float32) *ItemView {
+	return &ItemView{weight, b.dim, b.hashes, b.rows}
+}
 
 // Hashes are those of the items' ids, not to be changed.
-func (b *Behaviour) Hashes() []uint64 { return b.hashes }
+func (b *ItemView) Hashes() []uint64 { return b.hashes }
 
 // Rows are the numbers of each item as bfloat16, not to be changed.
-func (b *Behaviour) Rows() []uint16 { return b.rows }
+func (b *ItemView) Rows() []uint16 { return b.rows }
 
-// row writes the row of an item, zeros if it has none.
-func (b *Behaviour) row(id string, out []float32) {
+// Row writes the row of an item, zeros if it has none.
+func (b *ItemView) Row(id string, out []float32) {
 	k, ok := slices.BinarySearch(b.hashes, numeric.HashString(id))
 	if !ok {
 		clear(out)
@@ -60,7 +65,7 @@ func (b *Behaviour) row(id string, out []float32) {
 }
 
 // read writes row k.
-func (b *Behaviour) read(k int, out []float32) {
+func (b *ItemView) read(k int, out []float32) {
 	for i, v := range b.rows[k*b.dim : (k+1)*b.dim] {
 		out[i] = numeric.FromBF16(v)
 	}
@@ -72,7 +77,7 @@ const averageSample = 1 << 14
 // Average turns the view of a generation before, of as many dimensions, to where this one is, and averages the
 // directions of the items that both have, and the weights. The share is that of the view before. An item's row keeps
 // its length, which says how much is known of it.
-func (b *Behaviour) Average(before *Behaviour, share float32) (*Behaviour, error) {
+func (b *ItemView) Average(before *ItemView, share float32) (*ItemView, error) {
 	var common [][2]int // places here and before
 	for k, at := 0, 0; k < len(b.hashes); k++ {
 		for at < len(before.hashes) && before.hashes[at] < b.hashes[k] {
@@ -96,7 +101,7 @@ func (b *Behaviour) Average(before *Behaviour, share float32) (*Behaviour, error
 	if err != nil {
 		return nil, fmt.Errorf("turn what items were ordered with before: %w", err)
 	}
-	out := &Behaviour{(1-share)*b.weight + share*before.weight, b.dim, b.hashes, slices.Clone(b.rows)}
+	out := &ItemView{(1-share)*b.weight + share*before.weight, b.dim, b.hashes, slices.Clone(b.rows)}
 	row, old := make([]float32, b.dim), make([]float32, b.dim)
 	for _, c := range common {
 		b.read(c[0], row)

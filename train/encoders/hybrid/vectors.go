@@ -1,0 +1,96 @@
+package hybrid
+
+import (
+	"fmt"
+	"math"
+
+	"giantstream/train/numeric"
+)
+
+// VectorView is a view of items that a vector of their own gives, such as that of a picture.
+type VectorView struct {
+	// Name is that of the vector.
+	Name string
+	// Map makes rows of vectors.
+	Map *VectorMap
+	// Items are the items that have the vector, with their rows u.
+	Items *ItemView
+	// Metric is M, Dim×Dim: what the rows are multiplied by, as links say which of their directions count.
+	Metric []float32
+}
+
+// write writes the view of an item, Mᵀu of the length 1, zeros if it has none. u is room for a row.
+func (v VectorView) write(id string, u, out []float32) {
+	u = u[:len(out)]
+	v.Items.Row(id, u)
+	clear(out)
+	for k, x := range u {
+		if x != 0 {
+			numeric.Axpy(x, v.Metric[k*len(out):(k+1)*len(out)], out)
+		}
+	}
+	numeric.Normalize(out)
+}
+
+// VectorMap maps a vector x of some length to a row of length 1:
+//
+//	u/‖u‖,   u = Vᵀ(x/‖x‖ − m)
+//
+// m is the mean direction of many vectors, which models give to all they see, and V are some axes.
+type VectorMap struct {
+	mean, axes []float32
+}
+
+// NewVectorMap makes a map of the mean m and the axes V, a row for each number of a vector.
+func NewVectorMap(mean, axes []float32) (*VectorMap, error) {
+	if len(mean) == 0 || len(axes) == 0 || len(axes)%len(mean) != 0 {
+		return nil, fmt.Errorf("hybrid: %d numbers are no axes of vectors of %d", len(axes), len(mean))
+	}
+	return &VectorMap{mean, axes}, nil
+}
+
+// Len is the length of a vector.
+func (m *VectorMap) Len() int { return len(m.mean) }
+
+// Dim is the length of a row.
+func (m *VectorMap) Dim() int { return len(m.axes) / len(m.mean) }
+
+// Mean is the mean direction, not to be changed.
+func (m *VectorMap) Mean() []float32 { return m.mean }
+
+// Axes are a row for each number of a vector, not to be changed.
+func (m *VectorMap) Axes() []float32 { return m.axes }
+
+// Centre writes the direction of a vector without the mean, and says whether it has one.
+func (m *VectorMap) Centre(x, out []float32) bool {
+	length := 0.0 // a float16's numbers may overflow the square of a float32
+	for _, v := range x {
+		length += float64(float64(v) * float64(v))
+	}
+	if length = math.Sqrt(length); !(length > 0) || math.IsInf(length, 0) {
+		return false
+	}
+	for k, v := range x {
+		out[k] = float32(float64(v)/length) - m.mean[k]
+	}
+	return true
+}
+
+// Row writes the row of a vector as bfloat16, and says whether it has one. room is for Len + Dim numbers.
+func (m *VectorMap) Row(x, room []float32, out []uint16) bool {
+	centred, u := room[:m.Len()], room[m.Len():m.Len()+m.Dim()]
+	if len(x) != m.Len() || !m.Centre(x, centred) {
+		return false
+	}
+	clear(u)
+	for k, v := range centred {
+		numeric.Axpy(v, m.axes[k*len(u):(k+1)*len(u)], u)
+	}
+	if numeric.Normalize(u) == 0 {
+		return false
+	}
+	for k, v := range u {
+		out[k] = numeric.BF16(v)
+	}
+	return true
+}
