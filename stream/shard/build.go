@@ -145,8 +145,8 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 }
 
 // eachLink calls f with the links of a node, ascending, and returns the newest event time among them and a given one.
-func (r *rowReader) eachLink(id string, p *pendingNode, eventTime int64, f func(far string, a *adjacency)) (newest int64,
-	err error) {
+func (r *rowReader) eachLink(id string, p *pendingNode, eventTime int64, f func(far string, a *adjacency)) (
+	newest int64, err error) {
 	r.key = adjacencyPrefix(r.key, id)
 	it := r.links
 	if !r.pending.hasLinks(r.key, p) {
