@@ -30,7 +30,7 @@ type Options struct {
 	// Dim, unless 0, leaves out vectors of other dimensions.
 	Dim int
 	// Applied, if not nil, is called after every batch.
-	Applied func(upserts, deletes int)
+	Applied func(upserts, deletes, attributes int)
 	// Watch, if not nil, receives the failures of the index.
 	Watch retry.Watcher
 	// Every is how often a Follower looks whether a table is complete.
@@ -248,12 +248,13 @@ func (f *Follower) apply(ctx context.Context, partition int, records []Record, n
 	f.progress[partition] = b.Progress
 	f.progressMu.Unlock()
 	if f.opts.Applied != nil {
-		upserts, deletes := 0, 0
+		upserts, deletes, attributes := 0, 0, 0
 		for _, c := range b.Changes {
 			upserts += len(c.Upserts)
 			deletes += len(c.Deletes)
+			attributes += len(c.Attributes)
 		}
-		f.opts.Applied(upserts, deletes)
+		f.opts.Applied(upserts, deletes, attributes)
 	}
 	return true, nil
 }
@@ -275,9 +276,15 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 		serial int64
 		id     string
 	}
-	newest := map[place]Record{}
+	newest, attributes := map[place]Record{}, map[place]Record{}
 	for _, r := range records {
 		switch {
+		case r.OfAttributes:
+			for _, t := range f.catalog.Tables {
+				if !t.Retired {
+					attributes[place{t.Serial, r.NodeID}] = r
+				}
+			}
 		case r.Completion != nil:
 			if b.Progress.Completed == nil {
 				b.Progress.Completed = map[int]Completed{}
@@ -314,10 +321,16 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 				c.Upserts = append(c.Upserts, r)
 			}
 		}
-		if len(c.Upserts)+len(c.Deletes) > 0 {
+		for at, r := range attributes {
+			if at.serial == t.Serial && !newest[at].Deleted {
+				c.Attributes = append(c.Attributes, r)
+			}
+		}
+		if len(c.Upserts)+len(c.Deletes)+len(c.Attributes) > 0 {
 			order := func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) }
 			slices.SortFunc(c.Upserts, order)
 			slices.SortFunc(c.Deletes, order)
+			slices.SortFunc(c.Attributes, order)
 			b.Changes = append(b.Changes, c)
 		}
 	}

@@ -85,7 +85,7 @@ func (k Kind) Open(cfg *config.Config, log *slog.Logger) (vectordb.Index, error)
 func openPGVector(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 	s := cfg.Sinks
 	return pgvector.New(pgvector.Options{URL: string(s.PGVector.URL), Name: s.Name, M: s.PGVector.M,
-		EFConstruction: s.PGVector.EFConstruction, Log: log})
+		EFConstruction: s.PGVector.EFConstruction, Attributes: wiring.SinkAttributes(cfg), Log: log})
 }
 
 func openQdrant(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
