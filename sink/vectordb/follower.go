@@ -276,15 +276,10 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 		serial int64
 		id     string
 	}
-	newest, attributes := map[place]Record{}, map[place]Record{}
+	newest := map[place]Record{}
 	for _, r := range records {
 		switch {
 		case r.OfAttributes:
-			for _, t := range f.catalog.Tables {
-				if !t.Retired {
-					attributes[place{t.Serial, r.NodeID}] = r
-				}
-			}
 		case r.Completion != nil:
 			if b.Progress.Completed == nil {
 				b.Progress.Completed = map[int]Completed{}
@@ -321,20 +316,40 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 				c.Upserts = append(c.Upserts, r)
 			}
 		}
-		for at, r := range attributes {
-			if at.serial == t.Serial && !newest[at].Deleted {
-				c.Attributes = append(c.Attributes, r)
-			}
-		}
+		c.addAttributes(records, func(id string) (Record, bool) {
+			r, ok := newest[place{t.Serial, id}]
+			return r, ok
+		})
 		if len(c.Upserts)+len(c.Deletes)+len(c.Attributes) > 0 {
 			order := func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) }
 			slices.SortFunc(c.Upserts, order)
 			slices.SortFunc(c.Deletes, order)
-			slices.SortFunc(c.Attributes, order)
 			b.Changes = append(b.Changes, c)
 		}
 	}
 	return b, nil
+}
+
+// addAttributes adds the newest attributes of each node. other returns the newest of its other records: attributes that
+// come before an embedding come again behind it.
+func (c *Change) addAttributes(records []Record, other func(id string) (Record, bool)) {
+	if c.Table.Retired {
+		return
+	}
+	last := map[string]int{}
+	for i, r := range records {
+		if r.OfAttributes {
+			last[r.NodeID] = i
+		}
+	}
+	for i, r := range records {
+		if !r.OfAttributes || last[r.NodeID] != i {
+			continue
+		}
+		if before, ok := other(r.NodeID); !ok || !before.Deleted && before.Offset < r.Offset {
+			c.Attributes = append(c.Attributes, r)
+		}
+	}
 }
 
 func (f *Follower) leftOut(r Record) bool {

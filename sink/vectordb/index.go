@@ -150,7 +150,8 @@ type Change struct {
 	Upserts []Record
 	// Deletes have a node id and an offset.
 	Deletes []Record
-	// Attributes are of nodes that have a row after Upserts and Deletes; others are left out.
+	// Attributes go to rows of a lower offset that are there after Upserts and Deletes. Others are left out: the topic
+	// has the node's attributes again behind its embedding.
 	Attributes []Record
 }
 
@@ -175,7 +176,7 @@ type Index interface {
 	// Create makes an empty table unless it exists, and tells one that exists of its Dim and of new attributes.
 	Create(ctx context.Context, t Table) error
 	// Apply changes rows of a lower offset, and stores the progress. Attributes have offsets of their own. A row that
-	// is there keeps them when it gets another vector; the topic has them again behind it.
+	// is there keeps them when it gets another vector.
 	Apply(ctx context.Context, b Batch) error
 	// Newer reports whether each node of the table old has a row of a higher offset in the table by; ErrNoControl if
 	// the database cannot tell.

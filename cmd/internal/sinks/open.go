@@ -94,7 +94,8 @@ func openQdrant(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return qdrant.New(qdrant.Options{URL: q.URL, APIKey: string(q.APIKey), TLS: conf, Name: cfg.Sinks.Name}), nil
+	return qdrant.New(qdrant.Options{URL: q.URL, APIKey: string(q.APIKey), TLS: conf, Name: cfg.Sinks.Name,
+		Attributes: wiring.SinkAttributes(cfg)}), nil
 }
 
 func openOpenSearch(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {

@@ -153,7 +153,7 @@ func (x *Index) setAttributes(ctx context.Context, tx pgx.Tx, table string, reco
 		return err
 	}
 	_, err = tx.Exec(ctx, fmt.Sprintf(`UPDATE %s AS t SET %s FROM jsonb_to_recordset($1::jsonb) AS r (%s)
-		WHERE t.node_id = r.i AND t.attributes_offset < r.o`, table, strings.Join(set, ", "),
+		WHERE t.node_id = r.i AND t.topic_offset < r.o AND t.attributes_offset < r.o`, table, strings.Join(set, ", "),
 		strings.Join(fields, ", ")), data)
 	return err
 }

@@ -125,7 +125,8 @@ func (x *memoryIndex) Apply(_ context.Context, b vectordb.Batch) error {
 			}
 			for _, r := range c.Attributes {
 				row, ok := rows[r.NodeID]
-				if ok && !row.Deleted && (row.attributes.Values == nil || row.attributes.Offset < r.Offset) {
+				if ok && !row.Deleted && row.Offset < r.Offset &&
+					(row.attributes.Values == nil || row.attributes.Offset < r.Offset) {
 					row.attributes = r
 					rows[r.NodeID] = row
 				}

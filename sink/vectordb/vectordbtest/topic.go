@@ -72,6 +72,19 @@ func Object(values []any) string {
 	return string(b)
 }
 
+// ShowObject writes the values that an object has of Attributes, as Show does.
+func ShowObject(object map[string]any) string {
+	b, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	values, err := vectordb.Values(string(b), Attributes)
+	if err != nil {
+		return err.Error()
+	}
+	return Show(values)
+}
+
 // Topic is what a random pipeline publishes: every shard in the order of its manifests, from anywhere again after a
 // crash, and all of its nodes when the generation changes.
 type Topic struct {
