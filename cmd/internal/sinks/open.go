@@ -105,7 +105,7 @@ func openOpenSearch(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) 
 		return nil, err
 	}
 	return opensearch.New(opensearch.Options{URL: o.URL, Username: o.Username, Password: string(o.Password), TLS: conf,
-		Name: cfg.Sinks.Name}), nil
+		Name: cfg.Sinks.Name, Attributes: wiring.SinkAttributes(cfg)}), nil
 }
 
 func openMilvus(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
@@ -115,5 +115,5 @@ func openMilvus(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
 		return nil, err
 	}
 	return milvus.New(milvus.Options{URL: m.URL, Token: string(m.Token), Database: m.Database, TLS: conf,
-		Name: cfg.Sinks.Name})
+		Name: cfg.Sinks.Name, Attributes: wiring.SinkAttributes(cfg)})
 }
