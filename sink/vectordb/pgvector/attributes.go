@@ -51,7 +51,7 @@ func find(all []column, name string) int {
 	return slices.IndexFunc(all, func(c column) bool { return c.Name == name })
 }
 
-// addAttributes adds the columns that a table lacks. Readers see them at once if the table is served.
+// addAttributes adds the columns that a table lacks, and shows the attributes to readers if the table is served.
 func (x *Index) addAttributes(ctx context.Context, tx pgx.Tx, table string) error {
 	if len(x.opts.Attributes) == 0 {
 		return nil
@@ -74,14 +74,13 @@ func (x *Index) addAttributes(ctx context.Context, tx pgx.Tx, table string) erro
 				there[i].Type, a.Type, typeOf(a.Type))
 		}
 	}
-	if len(add) == 0 {
-		return nil
-	}
 	if err := hurry(ctx, tx); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s %s", table, strings.Join(add, ", "))); err != nil {
-		return err
+	if len(add) > 0 {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s %s", table, strings.Join(add, ", "))); err != nil {
+			return err
+		}
 	}
 	var c vectordb.Catalog
 	if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT catalog FROM %s_sink", x.opts.Name)).Scan(&c); err != nil {

@@ -167,6 +167,11 @@ func TestAttributesOfATableThatExists(t *testing.T) {
 	if got := columns(); got != `{"price": null, "the-Brand": "b"}` {
 		t.Errorf("after the price was taken from the configuration: %s", got)
 	}
+	must(reopen(price))
+	set(record(5, 3.0))
+	if got := columns(); got != `{"price": 3, "the-Brand": null}` {
+		t.Errorf("after the price has come back, in place of the brand: %s", got)
+	}
 	price.Type = vectordb.String
 	if err := reopen(price); !errors.Is(err, vectordb.ErrRefused) || !strings.Contains(err.Error(), "sink refill") {
 		t.Errorf("another type: %v", err)
