@@ -21,7 +21,9 @@ type Sinks struct {
 	Batch     int    `yaml:"batch" effect:"restart"`     // records of one write
 	Malformed string `yaml:"malformed" effect:"restart"` // MalformedStop or MalformedSkip
 	// Dimensions, unless 0, leaves out vectors of other dimensions.
-	Dimensions int        `yaml:"dimensions" effect:"restart"`
+	Dimensions int `yaml:"dimensions" effect:"restart"`
+	// Attributes are the names of those that the embeddings topic and the databases have beside the vectors.
+	Attributes List       `yaml:"attributes" effect:"restart"`
 	PGVector   PGVector   `yaml:"pgvector"`
 	Qdrant     Qdrant     `yaml:"qdrant"`
 	OpenSearch OpenSearch `yaml:"opensearch"`

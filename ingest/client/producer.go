@@ -88,11 +88,17 @@ func (c *Client) NewProducer(options ...ProducerOption) *Producer {
 // ToPartition is the WriterData of a message that is sent to this partition, whatever its key.
 type ToPartition int
 
+// WithKey is the WriterData of a message that is sent to the partition of this key, whatever its own.
+type WithKey string
+
 func balance(m kafka.Message, partitions ...int) int {
-	if p, ok := m.WriterData.(ToPartition); ok {
-		return int(p)
-	}
 	key := m.Key
+	switch to := m.WriterData.(type) {
+	case ToPartition:
+		return int(to)
+	case WithKey:
+		key = []byte(to)
+	}
 	if key == nil {
 		key = m.Value
 	}

@@ -1,6 +1,7 @@
 package embeddingtopic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,25 +49,26 @@ func (p *Publisher) Announce(ctx context.Context, partitions int, c embedding.Co
 }
 
 // IsControl reports whether a message is no embedding but a control record, which Decode refuses.
-func IsControl(m kafka.Message) bool {
+func IsControl(m kafka.Message) bool { return controlOf(m) != "" }
+
+// controlOf returns what a control record is, "" for any other message.
+func controlOf(m kafka.Message) string {
 	for _, h := range m.Headers {
 		if h.Key == controlHeader {
-			return true
+			return cmp.Or(string(h.Value), "unknown")
 		}
 	}
-	return false
+	return ""
 }
 
 // DecodeCompletion reads a control record of Announce; ok is false for any other message.
 func DecodeCompletion(m kafka.Message) (c embedding.Completion, ok bool, err error) {
-	for _, h := range m.Headers {
-		if h.Key == controlHeader && string(h.Value) == complete {
-			if err := json.Unmarshal(m.Value, &c); err != nil {
-				return c, false, fmt.Errorf("%w: topic %s partition %d offset %d: %w", ErrMalformed, m.Topic,
-					m.Partition, m.Offset, err)
-			}
-			return c, true, nil
-		}
+	if controlOf(m) != complete {
+		return c, false, nil
 	}
-	return c, false, nil
+	if err := json.Unmarshal(m.Value, &c); err != nil {
+		return c, false, fmt.Errorf("%w: topic %s partition %d offset %d: %w", ErrMalformed, m.Topic, m.Partition,
+			m.Offset, err)
+	}
+	return c, true, nil
 }

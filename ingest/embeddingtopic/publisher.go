@@ -55,20 +55,28 @@ func (p *Publisher) Publish(ctx context.Context, records []embedding.Record) err
 // PublishWith is Publish with more headers: more, unless nil, returns those of a record.
 func (p *Publisher) PublishWith(ctx context.Context, records []embedding.Record,
 	more func(*embedding.Record) []kafka.Header) error {
+	return p.send(ctx, len(records), func(i int) (kafka.Message, error) {
+		m, err := p.format.Encode(records[i])
+		if err == nil && more != nil {
+			m.Headers = append(m.Headers, more(&records[i])...)
+		}
+		return m, err
+	})
+}
+
+// send sends n messages, in batches of bounded size.
+func (p *Publisher) send(ctx context.Context, n int, message func(i int) (kafka.Message, error)) error {
 	var batch []kafka.Message
 	size := 0
-	for i := range records {
-		m, err := p.format.Encode(records[i])
+	for i := range n {
+		m, err := message(i)
 		if err != nil {
 			return err
-		}
-		if more != nil {
-			m.Headers = append(m.Headers, more(&records[i])...)
 		}
 		m.Topic = p.topic
 		batch = append(batch, m)
 		size += len(m.Key) + len(m.Value)
-		if size >= publishBytes || i == len(records)-1 {
+		if size >= publishBytes || i == n-1 {
 			if err := p.write(ctx, batch); err != nil {
 				return err
 			}

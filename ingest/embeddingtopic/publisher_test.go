@@ -105,13 +105,28 @@ func TestPublishToBroker(t *testing.T) {
 	if err := p.Publish(t.Context(), sent); err != nil {
 		t.Fatal(err)
 	}
+	var beside []embedding.Attributes
+	for _, r := range sent {
+		beside = append(beside, embedding.Attributes{NodeID: r.NodeID})
+	}
+	if err := p.PublishAttributes(t.Context(), beside); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	where := map[string]int{}
+	where, found := map[string]int{}, 0
 	for partition := range partitions {
 		for _, m := range consume(t, cluster.ListenAddrs()[0], topic, partition) {
+			if a, ok, err := DecodeAttributes(m); ok || err != nil {
+				if at, known := where[a.NodeID]; !known || at != partition || err != nil {
+					t.Errorf("attributes of %s are on partition %d, and not behind its vector: %v", a.NodeID,
+						partition, err)
+				}
+				found++
+				continue
+			}
 			r, err := Decode(m)
 			if err != nil {
 				t.Fatal(err)
@@ -122,8 +137,8 @@ func TestPublishToBroker(t *testing.T) {
 			where[r.NodeID] = partition
 		}
 	}
-	if len(where) != len(sent) {
-		t.Errorf("%d nodes arrived, want %d", len(where), len(sent))
+	if len(where) != len(sent) || found != len(sent) {
+		t.Errorf("vectors of %d nodes and attributes of %d arrived, want %d", len(where), found, len(sent))
 	}
 	// What Java's producers do: toPositive(murmur2(key)) % 3, computed by an implementation that
 	// agrees with the vectors in Kafka's UtilsTest.

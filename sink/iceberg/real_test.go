@@ -123,7 +123,7 @@ func TestRealMaintenance(t *testing.T) {
 			f = start()
 		}
 	}
-	want, _ := topic.Compacted(true)
+	want, _ := topic.Compacted(vectordbtest.Target{Vectorless: true})
 	var found []readRow
 	spark.ask(t, &found, "pyspark", uri, strings.Join(ident, "."))
 	if diff := vectordbtest.Differ(asSeen(t, "pyspark", found), want); diff != "" {

@@ -26,4 +26,7 @@
 // therefore finds a batch complete, or repeats it, which changes nothing.
 //
 // A tombstone deletes the node from all tables, whichever generation it names.
+//
+// Attributes of a node go to its rows in all tables. They come in records of their own, whose versions are their
+// offsets, too. The topic has them behind every embedding, so that a row need not remember those that came before it.
 package vectordb

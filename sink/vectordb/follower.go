@@ -30,7 +30,7 @@ type Options struct {
 	// Dim, unless 0, leaves out vectors of other dimensions.
 	Dim int
 	// Applied, if not nil, is called after every batch.
-	Applied func(upserts, deletes int)
+	Applied func(upserts, deletes, attributes int)
 	// Watch, if not nil, receives the failures of the index.
 	Watch retry.Watcher
 	// Every is how often a Follower looks whether a table is complete.
@@ -248,12 +248,13 @@ func (f *Follower) apply(ctx context.Context, partition int, records []Record, n
 	f.progress[partition] = b.Progress
 	f.progressMu.Unlock()
 	if f.opts.Applied != nil {
-		upserts, deletes := 0, 0
+		upserts, deletes, attributes := 0, 0, 0
 		for _, c := range b.Changes {
 			upserts += len(c.Upserts)
 			deletes += len(c.Deletes)
+			attributes += len(c.Attributes)
 		}
-		f.opts.Applied(upserts, deletes)
+		f.opts.Applied(upserts, deletes, attributes)
 	}
 	return true, nil
 }
@@ -278,6 +279,7 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 	newest := map[place]Record{}
 	for _, r := range records {
 		switch {
+		case r.OfAttributes:
 		case r.Completion != nil:
 			if b.Progress.Completed == nil {
 				b.Progress.Completed = map[int]Completed{}
@@ -314,7 +316,11 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 				c.Upserts = append(c.Upserts, r)
 			}
 		}
-		if len(c.Upserts)+len(c.Deletes) > 0 {
+		c.addAttributes(records, func(id string) (Record, bool) {
+			r, ok := newest[place{t.Serial, id}]
+			return r, ok
+		})
+		if len(c.Upserts)+len(c.Deletes)+len(c.Attributes) > 0 {
 			order := func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) }
 			slices.SortFunc(c.Upserts, order)
 			slices.SortFunc(c.Deletes, order)
@@ -322,6 +328,28 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 		}
 	}
 	return b, nil
+}
+
+// addAttributes adds the newest attributes of each node. other returns the newest of its other records: attributes that
+// come before an embedding come again behind it.
+func (c *Change) addAttributes(records []Record, other func(id string) (Record, bool)) {
+	if c.Table.Retired {
+		return
+	}
+	last := map[string]int{}
+	for i, r := range records {
+		if r.OfAttributes {
+			last[r.NodeID] = i
+		}
+	}
+	for i, r := range records {
+		if !r.OfAttributes || last[r.NodeID] != i {
+			continue
+		}
+		if before, ok := other(r.NodeID); !ok || !before.Deleted && before.Offset < r.Offset {
+			c.Attributes = append(c.Attributes, r)
+		}
+	}
 }
 
 func (f *Follower) leftOut(r Record) bool {

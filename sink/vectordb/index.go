@@ -25,13 +25,17 @@ const (
 	ErrNoControl = retry.FinalError("needs control records")
 )
 
-// Record is a record of the topic: an embedding, a tombstone or a completion.
+// Record is a record of the topic: an embedding, a tombstone, a completion, or attributes of a node.
 type Record struct {
 	// Offset on the partition, which is the record's version.
 	Offset int64
 	embedding.Record
 	// Completion, if not nil, makes the record a control record; the embedding is empty then.
 	Completion *embedding.Completion
+	// OfAttributes: the record says what attributes NodeID has, and nothing else. Values are in the order of the
+	// index's attributes, nil for one that the node lacks.
+	OfAttributes bool
+	Values       []any
 }
 
 // Table holds the vectors of one generation.
@@ -139,13 +143,16 @@ type Saved struct {
 	Progress map[int]Progress
 }
 
-// Change is what a batch does to one table. Every node occurs once.
+// Change is what a batch does to one table. Every node occurs once in Upserts or Deletes, and once in Attributes.
 type Change struct {
 	Table Table
 	// Upserts have a vector, or the status embedding.NoText.
 	Upserts []Record
 	// Deletes have a node id and an offset.
 	Deletes []Record
+	// Attributes go to rows of a lower offset that are there after Upserts and Deletes. Others are left out: the topic
+	// has the node's attributes again behind its embedding.
+	Attributes []Record
 }
 
 // Batch is a run of records of one partition.
@@ -166,9 +173,10 @@ type Index interface {
 	Check(nodeID string) error
 	// Save stores the catalog.
 	Save(ctx context.Context, c Catalog) error
-	// Create makes an empty table unless it exists, and tells one that exists of its Dim.
+	// Create makes an empty table unless it exists, and tells one that exists of its Dim and of new attributes.
 	Create(ctx context.Context, t Table) error
-	// Apply changes rows of a lower offset, and stores the progress.
+	// Apply changes rows of a lower offset, and stores the progress. Attributes have offsets of their own. A row that
+	// is there keeps them when it gets another vector.
 	Apply(ctx context.Context, b Batch) error
 	// Newer reports whether each node of the table old has a row of a higher offset in the table by; ErrNoControl if
 	// the database cannot tell.
@@ -183,6 +191,12 @@ type Index interface {
 	// over and changes nothing.
 	Left(ctx context.Context, nodes []string) (map[string]int, error)
 	Close() error
+}
+
+// Attributed is an Index whose tables have attributes of nodes. Any other gets no records of attributes.
+type Attributed interface {
+	// Attributes are what Record.Values are in the order of.
+	Attributes() []Attribute
 }
 
 // Flusher is an Index that holds back what Apply was given. What it has not stored, it forgets with its process: the

@@ -12,7 +12,7 @@ import (
 func (f *Follower) missing(records []Record) *Record {
 	for i := range records {
 		r := &records[i]
-		if r.Completion != nil || r.Deleted || f.leftOut(*r) {
+		if r.Completion != nil || r.OfAttributes || r.Deleted || f.leftOut(*r) {
 			continue
 		}
 		if t := f.catalog.find(r.Generation); t == nil || t.Dim == 0 && len(r.Vector) > 0 {

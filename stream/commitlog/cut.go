@@ -73,12 +73,19 @@ func (c Cut) Deletions(ctx context.Context, store sink.Store, shard int) iter.Se
 	}
 }
 
+// Attributes yields the ids of all nodes of a shard, deleted ones included, with their attributes at the cut. It reads
+// the shard as Facts does, without texts and links.
+func (c Cut) Attributes(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return c.unsorted(ctx, store, shard, attributeColumns)
+}
+
 // The columns of rows without features and targets, and without attributes. Of links with a kind or a
 // weight, graphColumns have the kinds alone.
 var (
 	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
 		rows.ColDeleted, rows.ColLinkKinds}
-	deletionColumns = []string{rows.ColNodeID, rows.ColEventTime, rows.ColDeleted}
+	deletionColumns  = []string{rows.ColNodeID, rows.ColEventTime, rows.ColDeleted}
+	attributeColumns = append(slices.Clip(deletionColumns), rows.ColAttributes)
 
 	// linkColumns have all of such links, and factColumns the attributes beside.
 	linkColumns = append(slices.Clip(graphColumns), rows.ColLinkEnds, rows.ColLinkWeights, rows.ColLinkTimes)

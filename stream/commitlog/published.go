@@ -19,6 +19,8 @@ type Published struct {
 	Seq        int64 `json:"seq"`
 	// Format of the embeddings, as embedding.Format.String names it; "" is float32.
 	Format string `json:"format,omitempty"`
+	// Attributes are the names of those that are published beside the embeddings, with commas between them.
+	Attributes string `json:"attributes,omitempty"`
 	// Topic is the one that the embeddings were published to, "" in cursors of older versions.
 	Topic string `json:"topic,omitempty"`
 	// TopicID is the id that the brokers gave it, "" where they give none.

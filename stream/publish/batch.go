@@ -31,6 +31,7 @@ type batcher struct {
 	// ids and texts are those to encode, live[i] the position in out of the record of texts[i].
 	ids, texts []string
 	live       []int
+	attributes []embedding.Attributes // to send behind the records
 	// from and to are the manifests that the records come from.
 	from, to int64
 	// added: segments whose end the position has not reached.
@@ -39,20 +40,40 @@ type batcher struct {
 
 // add adds the rows of one window, or of a merged block.
 func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
+	alone, err := b.readAlone(ctx, s)
+	if err != nil {
+		return err
+	}
 	columns := []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}
+	if len(b.model.Attributes) > 0 {
+		columns = append(columns, rows.ColAttributes)
+	}
 	for r, err := range s.Rows(ctx, b.opts.Store, rows.ReadOptions{Columns: columns}) {
 		if err != nil {
 			return err
 		}
 		b.unsavedRows++
+		alone.precede(r)
 		if b.ahead.supersedes(r) {
 			continue
 		}
-		if len(b.out) == 0 {
-			b.from = s.From
-		}
-		b.to = s.To
+		b.begin(s)
 		if err := b.put(ctx, r); err != nil {
+			return err
+		}
+		if err := b.putAttributes(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, r := range alone.rows {
+		b.unsavedRows++
+		if _, left := alone.at[r.NodeID]; !left {
+			continue
+		}
+		b.begin(s)
+		row := commitlog.Row{Row: rows.Row{NodeID: r.NodeID, Attributes: r.Attributes.Attributes,
+			EventTime: r.EventTime}, Seq: r.Seq}
+		if err := b.putAttributes(ctx, row); err != nil {
 			return err
 		}
 	}
@@ -65,6 +86,14 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 		return b.Follower.save(ctx)
 	}
 	return nil
+}
+
+// begin notes that something of a segment is to be sent.
+func (b *batcher) begin(s *commitlog.Segment) {
+	if len(b.out)+len(b.attributes) == 0 {
+		b.from = s.From
+	}
+	b.to = s.To
 }
 
 // put adds a row, and sends what has been gathered if that is enough.
@@ -94,13 +123,22 @@ func (b *batcher) finish(ctx context.Context) error {
 	}
 	// Topic and end are those of the cursor until it moves.
 	to := b.model.position(b.to)
-	b.at.Generation, b.at.Seq, b.at.Format = to.Generation, to.Seq, to.Format
+	b.at.Generation, b.at.Seq, b.at.Format, b.at.Attributes = to.Generation, to.Seq, to.Format, to.Attributes
 	b.reached = max(b.reached, b.to)
 	return nil
 }
 
 // send encodes and publishes what has been gathered.
 func (b *batcher) send(ctx context.Context) error {
+	if err := b.sendRecords(ctx); err != nil || len(b.attributes) == 0 {
+		return err
+	}
+	err := b.publishAll(ctx, b.attributes)
+	b.attributes = b.attributes[:0]
+	return err
+}
+
+func (b *batcher) sendRecords(ctx context.Context) error {
 	if len(b.out) == 0 {
 		return nil
 	}

@@ -30,6 +30,10 @@
 //     the older one that is: as a whole.
 //   - Before the first record of another generation is sent, the cursor says that the topic is mixed. A generation
 //     that is withdrawn halfway thus leaves no vectors: the follower that finds the mark publishes all nodes again.
+//   - Behind each embedding that is sent comes a record of the node's attributes, if the model names any. A change
+//     of attributes alone sends such a record and encodes nothing. A switch sends those of the cut behind the
+//     generation's embeddings, and what came after the cut follows. The cursor names the attributes that the topic may
+//     have; others in the model publish the generation again.
 //   - The cursor names the format of the vectors. A follower that is to publish another one, because the
 //     configuration has changed, publishes the current generation again, so that no mixture stays.
 //   - Deletions that were committed before the cut but not yet published are published before the

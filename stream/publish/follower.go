@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"giantstream/internal/retry"
@@ -28,6 +29,8 @@ type Model struct {
 	Dim   int
 	// Format is what vectors are narrowed to before they are published.
 	Format embedding.Format
+	// Attributes are the names of those that are published beside embeddings, ascending.
+	Attributes []string
 	// PassedOver is the newest generation above this one that is complete and not to be served, 0 for none: it is
 	// damaged, say, or people have gone back to this one.
 	PassedOver int64
@@ -39,7 +42,7 @@ type Model struct {
 
 // position is the cursor of all rows up to manifest seq.
 func (m *Model) position(seq int64) commitlog.Published {
-	p := commitlog.Published{Generation: m.Generation, Seq: seq}
+	p := commitlog.Published{Generation: m.Generation, Seq: seq, Attributes: strings.Join(m.Attributes, ",")}
 	if name := m.Format.String(); name != string(embedding.Float32) {
 		p.Format = name
 	}
@@ -47,9 +50,10 @@ func (m *Model) position(seq int64) commitlog.Published {
 }
 
 // Repeats says whether the model's embeddings that are published up to a cursor are to be published again:
-// because they are in another format, or because nodes may have vectors of another generation.
+// because they are in another format or with other attributes, or because nodes may have vectors of another generation.
 func (m *Model) Repeats(at commitlog.Published) bool {
-	return at.Generation == m.Generation && (at.Mixed || at.Format != m.position(0).Format)
+	want := m.position(0)
+	return at.Generation == m.Generation && (at.Mixed || at.Format != want.Format || at.Attributes != want.Attributes)
 }
 
 // replaces says whether embeddings that are published up to a cursor are of a generation that is not to be served, so
@@ -70,6 +74,8 @@ type Options struct {
 	// Outlet is the topic that Publisher delivers to, which has a cursor of its own.
 	Outlet    commitlog.Outlet
 	Publisher Publisher
+	// Attributes delivers attributes to the topic as Publisher does embeddings. It may be nil if no Model has any.
+	Attributes func(ctx context.Context, all []embedding.Attributes) error
 	// Topic tells what the topic is that Publisher delivers to. With nil it is taken for the one
 	// that the cursor is about.
 	Topic func(ctx context.Context) (commitlog.SinkTopic, error)
@@ -220,7 +226,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		if err = f.save(ctx); err != nil {
 			return false, err
 		}
-		if err = f.mix(ctx, model.Cut); err != nil {
+		if err = f.mix(ctx, model); err != nil {
 			return false, err
 		}
 		return true, f.switchTo(ctx, model)
@@ -256,7 +262,7 @@ func (f *Follower) lags(model *Model) bool {
 
 // follow publishes the manifests committed since the last step.
 func (f *Follower) follow(ctx context.Context, model *Model) error {
-	if err := f.lookAhead(ctx); err != nil {
+	if err := f.lookAhead(ctx, model); err != nil {
 		return err
 	}
 	b := &batcher{Follower: f, model: model}

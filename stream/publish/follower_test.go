@@ -23,26 +23,43 @@ const shard = 3
 // topic is a compacted topic: what a consumer that reads all of it ends up with.
 type topic struct {
 	records []embedding.Record
-	fail    func(call int) error
+	// all are the records and attributes in the order in which they arrived.
+	all  []any
+	fail func(call int) error
 	// arrive, unless nil, says how many of so many records a call that fails has delivered.
 	arrive func(records int) int
 	calls  int
 }
 
-func (t *topic) Publish(_ context.Context, records []embedding.Record) (err error) {
+// call returns how many of n records a call delivers, and its error.
+func (t *topic) call(n int) (int, error) {
 	t.calls++
+	var err error
 	if t.fail != nil {
 		err = t.fail(t.calls)
 	}
 	if err != nil {
 		if t.arrive == nil {
-			return err
+			return 0, err
 		}
-		records = records[:t.arrive(len(records))]
+		n = t.arrive(n)
 	}
-	for _, r := range records {
+	return n, err
+}
+
+func (t *topic) Publish(_ context.Context, records []embedding.Record) error {
+	n, err := t.call(len(records))
+	for _, r := range records[:n] {
 		r.Vector = slices.Clone(r.Vector)
-		t.records = append(t.records, r)
+		t.records, t.all = append(t.records, r), append(t.all, r)
+	}
+	return err
+}
+
+func (t *topic) PublishAttributes(_ context.Context, all []embedding.Attributes) error {
+	n, err := t.call(len(all))
+	for _, a := range all[:n] {
+		t.all = append(t.all, a)
 	}
 	return err
 }
@@ -73,11 +90,32 @@ func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
 	for _, c := range changes {
 		batch = append(batch, rows.Row{NodeID: c[0], Text: c[1], Deleted: c[1] == "", EventTime: seq})
 	}
+	commitRows(t, store, seq, batch, nil)
+}
+
+// commitRows writes manifest seq with rows of nodes, and with attributes that changed alone.
+func commitRows(t *testing.T, store sink.Store, seq int64, batch []rows.Row, alone []rows.Attributes) {
+	t.Helper()
 	m := commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: shard, Seq: seq, Writer: "test",
 		Next: map[string]int64{"nodes": seq}, Rows: int64(len(batch)), Created: time.Unix(seq, 0).UTC()}
 	key := fmt.Sprintf("shards/%d/rows/%020d-x-0.parquet", shard, seq)
 	info := rowstest.Put(t, store, key, batch)
 	m.Objects = []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}}
+	n := 0
+	beside, _, err := commitlog.WriteObjects(t.Context(), store, rows.NodeAttributes, func() string {
+		n++
+		return fmt.Sprintf("shards/%d/rows/%020d-y-%d.parquet", shard, seq, n)
+	}, 1000, rows.WriteOptions{}, func(yield func(rows.Attributes, error) bool) {
+		for _, a := range alone {
+			if !yield(a, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Objects = append(m.Objects, beside...)
 	head, err := commitlog.Head(t.Context(), store, shard)
 	if err != nil {
 		t.Fatal(err)
@@ -124,8 +162,9 @@ func embedded(id string, seq int64, v float32) embedding.Record {
 }
 
 func follower(store sink.Store, to *topic, model func() *Model) *Follower {
-	return New(Options{Shard: shard, Store: store, Publisher: to, Model: model, Poll: time.Second,
-		Log: slog.New(slog.DiscardHandler)})
+	return New(Options{Shard: shard, Store: store, Publisher: to, Attributes: to.PublishAttributes, Model: model,
+		Poll: time.Second,
+		Log:  slog.New(slog.DiscardHandler)})
 }
 
 // moveTo puts the shard's cursor somewhere.

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,12 +40,14 @@ func (f *Follower) moveBack(ctx context.Context) error {
 			break
 		}
 		to := now.Published
-		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || f.cursor.Mixed && !now.Mixed {
+		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || f.cursor.Mixed && !now.Mixed ||
+			now.Attributes != f.cursor.Attributes {
 			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
 				"they will be published again",
 				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
 			to = f.cursor.Published
 			to.Mixed = to.Mixed || now.Mixed
+			to.Attributes = cmp.Or(to.Attributes, now.Attributes)
 			to.Ahead = max(to.Ahead, now.Ahead, now.Seq)
 		}
 		err = now.Move(ctx, to, f.session)

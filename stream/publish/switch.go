@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -14,7 +15,7 @@ import (
 // committed since.
 func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 	f.switched = true
-	changed, err := f.newestAfter(ctx, min(f.cursor.Seq, model.Cut), math.MaxInt64)
+	changed, err := f.newestAfter(ctx, model, min(f.cursor.Seq, model.Cut), math.MaxInt64)
 	if err != nil {
 		return err
 	}
@@ -27,6 +28,9 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 	if err := f.publishParts(ctx, model, &changed); err != nil {
 		return err
 	}
+	if err := f.publishAttributes(ctx, model, &changed); err != nil {
+		return err
+	}
 	to := model.position(model.Cut)
 	to.Ahead = max(f.at.Seq, f.at.Ahead)
 	f.ahead = newest{} // of the stretch after the former position
@@ -37,12 +41,13 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 // on. A follower that continues from such a cursor publishes all nodes again: this follower may die, and the generation
 // that it was about to publish may be withdrawn before there is another. The same goes for rows after the position, up
 // to the cut of the generation.
-func (f *Follower) mix(ctx context.Context, cut int64) error {
+func (f *Follower) mix(ctx context.Context, model *Model) error {
 	mixed := f.at
 	mixed.Mixed = true
-	if cut > f.at.Seq {
-		mixed.Ahead = max(mixed.Ahead, cut)
+	if model.Cut > f.at.Seq {
+		mixed.Ahead = max(mixed.Ahead, model.Cut)
 	}
+	mixed.Attributes = cmp.Or(mixed.Attributes, model.position(0).Attributes) // the topic may have them
 	if f.at.Generation == 0 || mixed == f.at {
 		return nil // nothing is published, or the cursor says so
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,18 +14,22 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 )
 
 // choices is a shard whose generations come and are withdrawn, under changes and failures.
 type choices struct {
-	t        *testing.T
-	rng      *rand.Rand
-	store    *memstore.Store
-	to       *topic
-	texts    map[string]string // of live nodes
-	rows     map[string]int64  // the manifest of each node's newest row
-	saving   time.Duration     // for how long the cursor may stay behind
+	t     *testing.T
+	rng   *rand.Rand
+	store *memstore.Store
+	to    *topic
+	texts map[string]string // of live nodes
+	rows  map[string]int64  // the manifest of each node's newest row
+	// prices are those of live nodes that have one, names the attributes that are published.
+	prices   map[string]int
+	names    []string
+	saving   time.Duration // for how long the cursor may stay behind
 	seq      int64
 	newest   int64
 	older    *Model // served before that, nil for none
@@ -40,7 +46,7 @@ var errBroker = errors.New("the broker is away")
 func newChoices(t *testing.T, seed uint64) *choices {
 	t.Helper()
 	w := &choices{t: t, rng: rand.New(rand.NewPCG(seed, 9)), store: &memstore.Store{}, to: &topic{},
-		texts: map[string]string{}, rows: map[string]int64{}, saving: time.Duration(seed%2) * time.Hour}
+		texts: map[string]string{}, rows: map[string]int64{}, prices: map[string]int{}, saving: time.Duration(seed%2) * time.Hour}
 	w.to.fail = func(int) error {
 		if w.rng.IntN(8) == 0 {
 			return errBroker
@@ -73,33 +79,51 @@ func (w *choices) start() {
 // standing is what a process finds that looks now.
 func (w *choices) standing() Model {
 	m := *w.served
-	m.PassedOver, m.AsOf = w.newest, time.Now()
+	m.PassedOver, m.AsOf, m.Attributes = w.newest, time.Now(), w.names
 	return m
 }
 
 // change commits a window.
 func (w *choices) change(n int) {
 	w.t.Helper()
-	rows := map[string]string{}
+	changed := map[string]string{}
 	for range n {
 		id := fmt.Sprintf("n%02d", w.rng.IntN(40))
-		rows[id] = "xxxxxxxxx"[:w.rng.IntN(9)]
+		changed[id] = "xxxxxxxxx"[:w.rng.IntN(9)]
 	}
-	var batch [][2]string
+	var batch []rows.Row
+	var alone []rows.Attributes
+	w.seq++
 	for i := range 40 { // ascending
 		id := fmt.Sprintf("n%02d", i)
-		text, ok := rows[id]
+		text, ok := changed[id]
 		if !ok {
+			if _, live := w.texts[id]; live && w.rng.IntN(20) < n {
+				alone = append(alone, rows.Attributes{NodeID: id, Attributes: w.price(id), EventTime: w.seq})
+			}
 			continue
 		}
-		batch = append(batch, [2]string{id, text})
-		w.rows[id] = w.seq + 1
-		if w.texts[id] = text; text == "" { // deleted
+		row := rows.Row{NodeID: id, Text: text, Deleted: text == "", EventTime: w.seq}
+		w.rows[id], w.texts[id] = w.seq, text
+		if row.Deleted {
 			delete(w.texts, id)
+			delete(w.prices, id)
+		} else if row.Attributes = w.price(id); row.Attributes == "{}" {
+			row.Attributes = ""
 		}
+		batch = append(batch, row)
 	}
-	w.seq++
-	commit(w.t, w.store, w.seq, batch...)
+	commitRows(w.t, w.store, w.seq, batch, alone)
+}
+
+// price gives a node another price, or none, and returns its attributes.
+func (w *choices) price(id string) string {
+	delete(w.prices, id)
+	if w.rng.IntN(4) == 0 {
+		return "{}"
+	}
+	w.prices[id] = w.rng.IntN(1000)
+	return fmt.Sprintf(`{"brand":"b","price":%d}`, w.prices[id])
 }
 
 // generation makes one of everything that is committed.
@@ -134,12 +158,12 @@ func (w *choices) settle(what string) {
 	w.settling = true
 	defer func() { w.settling = false }()
 	for rest := 0; rest < 2; {
-		before := len(w.to.records)
+		before := len(w.to.all)
 		done, err := w.follower.Step(w.t.Context())
 		if err != nil && !errors.Is(err, errBroker) {
 			w.t.Fatal(err)
 		}
-		if rest++; done || err != nil || len(w.to.records) > before {
+		if rest++; done || err != nil || len(w.to.all) > before {
 			rest = 0
 		}
 	}
@@ -159,12 +183,81 @@ func (w *choices) settle(what string) {
 			w.t.Fatalf("%s: %s with %d letters has %+v, want generation %d", what, id, len(text), r, want)
 		}
 	}
+	w.wantAttributes(what)
+}
+
+// wantAttributes compares what readers of the topic have of attributes with what they must have: of one that has read
+// all along, with a table for each generation, and of one that begins now and finds the newest record of each key. An
+// embedding gives a node a row without attributes, unless it has one; attributes go to rows that are there.
+func (w *choices) wantAttributes(what string) {
+	w.t.Helper()
+	want := map[string]string{}
+	for id := range w.texts {
+		price, ok := w.prices[id]
+		switch {
+		case !ok || len(w.names) == 0:
+			want[id] = ""
+		case len(w.names) == 1:
+			want[id] = fmt.Sprintf(`{"price":%d}`, price)
+		default:
+			want[id] = fmt.Sprintf(`{"brand":"b","price":%d}`, price)
+		}
+	}
+	read := func(all []any) map[string]string {
+		tables := map[int64]map[string]string{}
+		for _, one := range all {
+			switch r := one.(type) {
+			case embedding.Record:
+				if tables[r.Generation] == nil {
+					tables[r.Generation] = map[string]string{}
+				}
+				if !r.Deleted {
+					tables[r.Generation][r.NodeID] += ""
+					continue
+				}
+				for _, table := range tables {
+					delete(table, r.NodeID)
+				}
+			case embedding.Attributes:
+				for _, table := range tables {
+					if _, ok := table[r.NodeID]; ok {
+						table[r.NodeID] = r.Attributes
+					}
+				}
+			}
+		}
+		return tables[w.served.Generation]
+	}
+	if got := read(w.to.all); !maps.Equal(got, want) {
+		w.t.Fatalf("%s, %v: a reader has\n%v, want\n%v", what, w.names, got, want)
+	}
+	var compacted []any
+	seen := map[string]bool{}
+	for _, one := range slices.Backward(w.to.all) {
+		key := ""
+		switch r := one.(type) {
+		case embedding.Record:
+			key = "embedding of " + r.NodeID
+		case embedding.Attributes:
+			key = "attributes of " + r.NodeID
+		}
+		if !seen[key] {
+			seen[key], compacted = true, append(compacted, one)
+		}
+	}
+	slices.Reverse(compacted)
+	if got := read(compacted); !maps.Equal(got, want) {
+		w.t.Fatalf("%s, %v: a reader of the compacted topic has\n%v, want\n%v", what, w.names, got, want)
+	}
 }
 
 // disturb brings a generation or withdraws one, and nodes change while the follower works.
 func (w *choices) disturb() (what string) {
 	w.known = w.standing()
-	switch w.rng.IntN(3) {
+	switch w.rng.IntN(4) {
+	case 3:
+		w.names = [][]string{nil, {"price"}, {"brand", "price"}}[w.rng.IntN(3)]
+		what = "other attributes"
 	case 0:
 		w.older, w.served = w.served, w.generation()
 		what = "a generation"

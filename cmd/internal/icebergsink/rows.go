@@ -45,7 +45,7 @@ func followRows(ctx context.Context, o sinks.RowsOptions) (err error) {
 		Every: o.Config.Sinks.Iceberg.CommitInterval / pollsPerCommit, Watch: writes, Log: o.Log,
 		Applied: func(shard int, seq int64, upserts, deletes int) {
 			at.WithLabelValues(strconv.Itoa(shard)).Set(float64(seq))
-			writes.Applied(upserts, deletes)
+			writes.Applied(upserts, deletes, 0)
 		}})
 	if err := f.Open(ctx); err != nil {
 		if ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -171,8 +172,12 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	groups := membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(),
-		Published:      fmt.Sprintf("%q, %q, %s", s.topics.Embeddings, s.topics.Canary, wiring.FormatOf(s.cfg)),
+	attributes := slices.Sorted(slices.Values(s.cfg.Sinks.Attributes))
+	published := fmt.Sprintf("%q, %q, %s", s.topics.Embeddings, s.topics.Canary, wiring.FormatOf(s.cfg))
+	if len(attributes) > 0 {
+		published += ", " + strings.Join(attributes, ", ")
+	}
+	groups := membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(), Published: published,
 		SessionTimeout: s.cfg.Kafka.SessionTimeout}
 	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
 		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, Features: s.served, Heads: s.heads,
@@ -192,7 +197,7 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	s.publish = &publishing.Publish{Store: s.store, Shards: s.cfg.Shards, Groups: groups, Topics: s.topics,
 		Pipeline: pipeline,
 		Served:   s.served, Heads: s.heads, Damage: s.refresh, Format: wiring.FormatOf(s.cfg), Records: records,
-		Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,
+		Attributes: attributes, Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,
 		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Registry: s.metrics,
 		Fail: func(err error) { _ = s.fail(err) }, Log: s.log}
 	s.answer = &answering.Answer{Store: s.store, Served: s.served, Settings: s.settings, HTTP: s.cfg.HTTP, Health: s,

@@ -59,7 +59,7 @@ func TestCanaryTopic(t *testing.T) {
 		if err := run(true); err != nil {
 			t.Fatal(err)
 		}
-		want, _ := p.topic.Compacted(true)
+		want, _ := p.topic.Compacted(target)
 		if diff := vectordbtest.Differ(db.Rows(), want); diff != "" {
 			t.Error(diff)
 		}

@@ -34,9 +34,24 @@ func (m *malformed) Unwrap() error { return m.reason }
 // Final tells the reader of the topic not to fetch the record again.
 func (*malformed) Final() bool { return true }
 
-// decode reads a record of the topic; ok is false for one that says nothing. check says why a node cannot be stored.
-func decode(m kafka.Message, check func(nodeID string) error) (r vectordb.Record, ok bool, err error) {
+// decode reads a record of the topic; ok is false for one that says nothing to the index.
+func decode(m kafka.Message, index vectordb.Index) (r vectordb.Record, ok bool, err error) {
 	r.Offset = m.Offset
+	a, ok, err := embeddingtopic.DecodeAttributes(m)
+	if err != nil {
+		return r, false, err
+	}
+	if ok {
+		x, takes := index.(vectordb.Attributed)
+		if !takes || len(x.Attributes()) == 0 {
+			return r, false, nil
+		}
+		r.NodeID, r.OfAttributes = a.NodeID, true
+		if r.Values, err = vectordb.Values(a.Attributes, x.Attributes()); err != nil {
+			return r, false, fmt.Errorf("node %q: %w", a.NodeID, err)
+		}
+		return r, true, index.Check(r.NodeID)
+	}
 	if embeddingtopic.IsControl(m) {
 		c, ok, err := embeddingtopic.DecodeCompletion(m)
 		if ok && (c.Shards < 1 || c.Shards > maxShards || c.Shard < 0 || c.Shard >= c.Shards) {
@@ -54,16 +69,16 @@ func decode(m kafka.Message, check func(nodeID string) error) (r vectordb.Record
 	case r.EventTime < minTime || r.EventTime > maxTime:
 		return r, false, fmt.Errorf("the event time is %d microseconds", r.EventTime)
 	}
-	return r, true, check(r.NodeID)
+	return r, true, index.Check(r.NodeID)
 }
 
 // decodeAll reads the records of an answer, in the order of their offsets. It calls refuse for each malformed record,
 // and stops when refuse returns an error.
-func decodeAll(got *client.Fetched, check func(string) error, refuse func(*malformed) error) (
+func decodeAll(got *client.Fetched, index vectordb.Index, refuse func(*malformed) error) (
 	[]vectordb.Record, error) {
 	out := make([]vectordb.Record, 0, len(got.Records))
 	for _, m := range got.Records {
-		r, ok, err := decode(m, check)
+		r, ok, err := decode(m, index)
 		if err != nil {
 			if err := refuse(&malformed{m.Topic, m.Partition, m.Offset, err}); err != nil {
 				return nil, err

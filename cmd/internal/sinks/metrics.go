@@ -26,11 +26,11 @@ type Writes struct {
 func (w *Writes) register(others ...prometheus.Collector) {
 	w.Registry = prometheus.NewRegistry()
 	w.records = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_sink_records_total",
-		Help: "Records brought into the database by this process, by kind: upsert, delete or skipped."},
+		Help: "Records brought into the database by this process, by kind: upsert, delete, attributes or skipped."},
 		[]string{"kind"})
 	w.retries = prometheus.NewCounter(prometheus.CounterOpts{Name: "giantstream_sink_retries_total",
 		Help: "Requests to the database that failed and were made again."})
-	for _, kind := range []string{"upsert", "delete", "skipped"} {
+	for _, kind := range []string{"upsert", "delete", "attributes", "skipped"} {
 		w.records.WithLabelValues(kind) // from 0 on
 	}
 	w.Registry.MustRegister(append(others, w.records, w.retries, collectors.NewGoCollector(),
@@ -45,10 +45,11 @@ func NewWrites(others ...prometheus.Collector) *Writes {
 }
 
 // Applied counts what was handed to the database.
-func (w *Writes) Applied(upserts, deletes int) {
-	w.written.Add(int64(upserts + deletes))
+func (w *Writes) Applied(upserts, deletes, attributes int) {
+	w.written.Add(int64(upserts + deletes + attributes))
 	w.records.WithLabelValues("upsert").Add(float64(upserts))
 	w.records.WithLabelValues("delete").Add(float64(deletes))
+	w.records.WithLabelValues("attributes").Add(float64(attributes))
 }
 
 // Retried implements retry.Watcher.

@@ -85,7 +85,7 @@ func (k Kind) Open(cfg *config.Config, log *slog.Logger) (vectordb.Index, error)
 func openPGVector(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 	s := cfg.Sinks
 	return pgvector.New(pgvector.Options{URL: string(s.PGVector.URL), Name: s.Name, M: s.PGVector.M,
-		EFConstruction: s.PGVector.EFConstruction, Log: log})
+		EFConstruction: s.PGVector.EFConstruction, Attributes: wiring.SinkAttributes(cfg), Log: log})
 }
 
 func openQdrant(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
@@ -94,7 +94,8 @@ func openQdrant(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return qdrant.New(qdrant.Options{URL: q.URL, APIKey: string(q.APIKey), TLS: conf, Name: cfg.Sinks.Name}), nil
+	return qdrant.New(qdrant.Options{URL: q.URL, APIKey: string(q.APIKey), TLS: conf, Name: cfg.Sinks.Name,
+		Attributes: wiring.SinkAttributes(cfg)}), nil
 }
 
 func openOpenSearch(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
@@ -104,7 +105,7 @@ func openOpenSearch(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) 
 		return nil, err
 	}
 	return opensearch.New(opensearch.Options{URL: o.URL, Username: o.Username, Password: string(o.Password), TLS: conf,
-		Name: cfg.Sinks.Name}), nil
+		Name: cfg.Sinks.Name, Attributes: wiring.SinkAttributes(cfg)}), nil
 }
 
 func openMilvus(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
@@ -114,5 +115,5 @@ func openMilvus(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
 		return nil, err
 	}
 	return milvus.New(milvus.Options{URL: m.URL, Token: string(m.Token), Database: m.Database, TLS: conf,
-		Name: cfg.Sinks.Name})
+		Name: cfg.Sinks.Name, Attributes: wiring.SinkAttributes(cfg)})
 }

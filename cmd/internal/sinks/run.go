@@ -195,7 +195,7 @@ func Run(ctx context.Context, o Options) error {
 
 // handle writes an answer of the brokers.
 func (s *sink) handle(ctx context.Context, partition int, got *client.Fetched) error {
-	records, err := decodeAll(got, s.Index.Check, func(m *malformed) error {
+	records, err := decodeAll(got, s.Index, func(m *malformed) error {
 		if s.Config.Sinks.Malformed == config.MalformedSkip {
 			s.metrics.records.WithLabelValues("skipped").Inc()
 			s.Log.Error("a record is skipped", "partition", m.partition, "offset", m.offset, "reason", m.reason)

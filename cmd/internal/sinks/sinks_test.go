@@ -19,6 +19,7 @@ import (
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/pgvector/pgserver"
 	"giantstream/sink/vectordb/vectordbtest"
@@ -59,6 +60,10 @@ func (w *world) pipeline(t *testing.T, name string, rnd *rand.Rand, control bool
 	cfg := config.Default()
 	cfg.Kafka.Topics.Embeddings = name
 	url := w.server.Database(t)
+	for _, a := range vectordbtest.Attributes {
+		cfg.Ingest.Nodes.Attributes = append(cfg.Ingest.Nodes.Attributes, a.Name+":"+string(a.Type))
+		cfg.Sinks.Attributes = append(cfg.Sinks.Attributes, a.Name)
+	}
 	cfg.Sinks.PGVector.URL = config.Secret(url)
 	cfg.Sinks.Name, cfg.Sinks.Batch, cfg.HTTP.Listen = "items", 1+rnd.IntN(40), ""
 	partitions := 1 + rnd.IntN(4)
@@ -87,6 +92,9 @@ func (p *pipeline) publish(t *testing.T, format embeddingtopic.Format) {
 			m, err := format.Encode(r.Record)
 			if r.Completion != nil {
 				m, err = embeddingtopic.EncodeCompletion(*r.Completion)
+			} else if r.OfAttributes {
+				m, err = embeddingtopic.EncodeAttributes(embedding.Attributes{NodeID: r.NodeID,
+					Attributes: vectordbtest.Object(r.Values)})
 			}
 			if err == nil {
 				m.Topic, m.WriterData = p.cfg.Kafka.Topics.Embeddings, client.ToPartition(partition)
@@ -122,22 +130,11 @@ func (p *pipeline) run(ctx context.Context, caughtUp bool) error {
 // rows is what readers see.
 func (p *pipeline) rows(t *testing.T) map[string]vectordbtest.Seen {
 	t.Helper()
-	out := map[string]vectordbtest.Seen{}
-	var id string
-	var s vectordbtest.Seen
-	rows, err := p.db.Query(t.Context(), "SELECT node_id, coalesce(embedding::text, ''), generation, seq FROM items",
-		pgx.QueryExecModeExec)
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id, &s.Vector, &s.Generation, &s.Seq}, func() error {
-			out[id] = s
-			return nil
-		})
-	}
-	if err != nil && !strings.Contains(err.Error(), "does not exist") {
-		t.Fatal(err)
-	}
-	return out
+	return pgserver.Rows(t, p.db, "items")
 }
+
+// target shows what a topic holds.
+var target = vectordbtest.Target{Vectorless: true, Attributes: true}
 
 // cutOff ends all connections of sinks to the database, whatever they are at.
 func (p *pipeline) cutOff(t *testing.T) {
@@ -201,7 +198,7 @@ func follow(t *testing.T, w *world, seed int) {
 		t.Fatalf("it does not catch up: %v", errors.Join(err, ctx.Err()))
 	}
 	stop()
-	want, _ := p.topic.Compacted(true)
+	want, _ := p.topic.Compacted(target)
 	if diff := vectordbtest.Differ(p.rows(t), want); diff != "" {
 		t.Fatalf("PostgreSQL does not hold the topic:\n%s", diff)
 	}
@@ -241,7 +238,7 @@ func TestMalformed(t *testing.T) {
 	if err := p.run(ctx, true); err != nil || ctx.Err() != nil {
 		t.Fatal(err, ctx.Err())
 	}
-	want, _ := p.topic.Compacted(true)
+	want, _ := p.topic.Compacted(target)
 	want["n1000"] = vectordbtest.Seen{Vector: "[1,2,3,4,5]", Generation: 1, Seq: 9}
 	if diff := vectordbtest.Differ(p.rows(t), want); diff != "" {
 		t.Error(diff)

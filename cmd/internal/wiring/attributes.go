@@ -1,12 +1,14 @@
 package wiring
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"giantstream/config"
 	"giantstream/ingest/decode"
+	"giantstream/sink/vectordb"
 	"giantstream/train/answer/filter"
 )
 
@@ -39,6 +41,55 @@ func AttributesOf(cfg *config.Config) (all []filter.Attribute) {
 		add(f.Attribute)
 	}
 	return all
+}
+
+// sinkColumns are what the tables of sinks have beside attributes.
+var sinkColumns = []string{"attributes_offset", "deleted", "embedding", "event_time", "generation", "id", "node_id",
+	"seq", "shard", "space", "status", "topic_offset"}
+
+// maxSinkColumn is how long a name may be in PostgreSQL.
+const maxSinkColumn = 63
+
+// SinkAttributes returns the attributes that travel with the embeddings, in the order in which they are configured.
+func SinkAttributes(cfg *config.Config) (all []vectordb.Attribute) {
+	known := AttributesOf(cfg)
+	for _, name := range cfg.Sinks.Attributes {
+		for _, a := range known {
+			if a.Name == name {
+				all = append(all, vectordb.Attribute{Name: name, Type: vectordb.AttributeType(a.Type)})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// sinkAttributeFaults returns what is wrong with the attributes that travel with the embeddings.
+func sinkAttributeFaults(cfg *config.Config) (faults []config.Fault) {
+	var names []string
+	for _, a := range AttributesOf(cfg) {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
+	for i, name := range cfg.Sinks.Attributes {
+		var message string
+		switch {
+		case !slices.Contains(names, name):
+			message = fmt.Sprintf("no attribute is called %q; ingest.nodes.attributes and ingest.attributes.fields "+
+				"name %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+		case slices.Contains(sinkColumns, strings.ToLower(name)):
+			message = fmt.Sprintf("%s is a column of the sinks' own: give the attribute another name, as in "+
+				"item_%s=%s", name, name, name)
+		case len(name) > maxSinkColumn:
+			message = fmt.Sprintf("the name has %d bytes; a column's takes %d", len(name), maxSinkColumn)
+		case slices.Contains(cfg.Sinks.Attributes[:i], name):
+			message = fmt.Sprintf("attribute %s is given twice", name)
+		default:
+			continue
+		}
+		faults = append(faults, config.Fault{Path: fmt.Sprintf("sinks.attributes[%d]", i), Message: message})
+	}
+	return faults
 }
 
 // attributeFaults returns what is wrong with the attributes of nodes and of topics. An attribute belongs to one input.

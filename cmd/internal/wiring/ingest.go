@@ -200,7 +200,7 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 
 // listFaults returns what is wrong with the entries of lists, each by its place.
 func listFaults(cfg *config.Config) []config.Fault {
-	faults := append(attributeFaults(cfg), vectorFaults(cfg)...)
+	faults := slices.Concat(attributeFaults(cfg), vectorFaults(cfg), sinkAttributeFaults(cfg))
 	for i, text := range cfg.Ingest.Nodes.Edges {
 		if _, err := decode.ParseEdgePath(text); err != nil {
 			faults = append(faults, config.Fault{Path: fmt.Sprintf("ingest.nodes.edges[%d]", i), Message: err.Error()})

@@ -134,6 +134,30 @@ func (r rows) column(name string) *schemapb.ScalarField {
 func (r rows) text(name string) []string   { return r.column(name).GetStringData().GetData() }
 func (r rows) numbers(name string) []int64 { return r.column(name).GetLongData().GetData() }
 
+func (r rows) further() [][]byte { return r.column(dynamicField).GetJsonData().GetData() }
+
+// vectors returns the vectors, one after the other.
+func (r rows) vectors() (data []float32, dim int) {
+	for _, f := range r {
+		if f.GetFieldName() == vectorField {
+			return f.GetVectors().GetFloatVector().GetData(), int(f.GetVectors().GetDim())
+		}
+	}
+	return nil, 0
+}
+
+// length is how many values a column has.
+func (r rows) length(name string) int {
+	switch name {
+	case vectorField:
+		data, dim := r.vectors()
+		return len(data) / max(dim, 1)
+	case dynamicField:
+		return len(r.further())
+	}
+	return len(r.text(name)) + len(r.numbers(name))
+}
+
 // query returns fields of rows, as they are after all writes that have been answered.
 func (x *Index) query(ctx context.Context, from string, ids []string, fields ...string) (rows, error) {
 	q, err := x.c.Query(ctx, &milvuspb.QueryRequest{CollectionName: from, Expr: among(ids), OutputFields: fields,
@@ -142,8 +166,7 @@ func (x *Index) query(ctx context.Context, from string, ids []string, fields ...
 	found := rows(q.GetFieldsData())
 	if err == nil {
 		for _, f := range fields {
-			texts, numbers := len(found.text(f)), len(found.numbers(f))
-			if texts+numbers != len(found.text(fields[0])) {
+			if n := found.length(f); n != len(found.text(fields[0])) {
 				return nil, errors.New("read rows of " + from + ": the columns of the answer differ in length")
 			}
 		}
@@ -166,13 +189,15 @@ func (x *Index) has(ctx context.Context, collection string) (bool, error) {
 }
 
 // create makes a collection unless it exists, and makes it ready to be read.
-func (x *Index) create(ctx context.Context, name string, fields []*schemapb.FieldSchema) error {
+// With dynamic, rows may have further fields.
+func (x *Index) create(ctx context.Context, name string, fields []*schemapb.FieldSchema, dynamic bool) error {
 	there, err := x.has(ctx, name)
 	if err != nil {
 		return err
 	}
 	if !there {
-		schema, err := proto.Marshal(&schemapb.CollectionSchema{Name: name, Fields: fields})
+		schema, err := proto.Marshal(&schemapb.CollectionSchema{Name: name, Fields: fields,
+			EnableDynamicField: dynamic})
 		if err != nil {
 			return err
 		}
@@ -180,6 +205,10 @@ func (x *Index) create(ctx context.Context, name string, fields []*schemapb.Fiel
 			ShardsNum: 1, ConsistencyLevel: commonpb.ConsistencyLevel_Bounded})
 		if err := check("create "+name, st, err); err != nil {
 			return err // if another attempt was first, the next one finds it
+		}
+	} else if dynamic {
+		if err := x.checkDynamic(ctx, name); err != nil {
+			return err
 		}
 	}
 	d, err := x.c.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: name, FieldName: vectorField})

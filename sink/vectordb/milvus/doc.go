@@ -12,4 +12,7 @@
 // A process is the only writer, so it reads the offsets of a batch's nodes before it writes them, and keeps rows of a
 // higher offset. A deleted node has no row, and so no offset: while an interrupted batch is repeated, a node that it
 // deletes may reappear for a moment.
+//
+// Attributes are in Milvus's dynamic field, which needs no change of a collection for another attribute. Milvus changes
+// no part of a row, so a change of attributes writes the row again with the vector that it has.
 package milvus

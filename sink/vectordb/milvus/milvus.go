@@ -29,6 +29,8 @@ type Options struct {
 	TLS *tls.Config
 	// Name of the alias, and prefix of the collections: a-z, 0-9 and _.
 	Name string
+	// Attributes are fields of the rows.
+	Attributes []vectordb.Attribute
 
 	dial []grpc.DialOption // of tests
 }
@@ -39,6 +41,8 @@ type Index struct {
 	session string
 	conn    *grpc.ClientConn
 	c       milvuspb.MilvusServiceClient
+
+	attributes []vectordb.Attribute
 
 	// mu is held for reading while rows change, and for writing by all else that writes.
 	mu sync.RWMutex
@@ -67,7 +71,8 @@ func New(o Options) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{name: o.Name, session: rand.Text(), conn: conn, c: milvuspb.NewMilvusServiceClient(conn)}, nil
+	return &Index{name: o.Name, session: rand.Text(), conn: conn, c: milvuspb.NewMilvusServiceClient(conn),
+		attributes: o.Attributes}, nil
 }
 
 // Close implements vectordb.Index.
@@ -96,7 +101,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		return saved, err
 	}
 	x.tables = map[string]bool{}
-	if err := x.create(ctx, x.sinkCollection(), documentFields()); err != nil {
+	if err := x.create(ctx, x.sinkCollection(), documentFields(), false); err != nil {
 		return saved, err
 	}
 	if err := x.acquire(ctx); err != nil {

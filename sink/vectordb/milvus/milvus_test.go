@@ -2,12 +2,14 @@ package milvus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"google.golang.org/grpc"
@@ -60,7 +62,7 @@ func newWorld(t *testing.T, url string, rnd *rand.Rand, lose float64) *world {
 }
 
 func (w *world) open() vectordb.Index {
-	x, err := New(Options{URL: w.url, Name: w.name,
+	x, err := New(Options{URL: w.url, Name: w.name, Attributes: vectordbtest.Attributes,
 		dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wired(w.wire))}})
 	if err != nil {
 		w.t.Fatal(err)
@@ -73,7 +75,7 @@ func (w *world) open() vectordb.Index {
 func (w *world) rows() map[string]vectordbtest.Seen {
 	w.t.Helper()
 	q, err := w.raw.c.Query(w.t.Context(), &milvuspb.QueryRequest{CollectionName: w.name, Expr: `id != ""`,
-		OutputFields: []string{"node_id", "generation", "seq", vectorField}})
+		OutputFields: []string{"node_id", "generation", "seq", vectorField, dynamicField}})
 	q, err = checked("read", q, err)
 	if missing(err) {
 		return nil
@@ -82,20 +84,27 @@ func (w *world) rows() map[string]vectordbtest.Seen {
 		w.t.Fatal(err)
 	}
 	found := rows(q.GetFieldsData())
-	var vectors []float32
-	dim := 0
-	for _, f := range found {
-		if f.GetFieldName() == vectorField {
-			vectors, dim = f.GetVectors().GetFloatVector().GetData(), int(f.GetVectors().GetDim())
-		}
-	}
+	vectors, dim := found.vectors()
 	out := map[string]vectordbtest.Seen{}
 	generations, seqs := found.numbers("generation"), found.numbers("seq")
 	for i, id := range found.text("node_id") {
 		out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(vectors[i*dim : (i+1)*dim]), Generation: generations[i],
-			Seq: seqs[i]}
+			Seq: seqs[i], Attributes: w.show(found.further()[i])}
 	}
 	return out
+}
+
+// show writes the attributes in a row's further fields.
+func (w *world) show(object []byte) string {
+	w.t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(object, &all); err != nil {
+		w.t.Fatal(err)
+	}
+	if at, ok := all["since"].(float64); ok {
+		all["since"] = time.UnixMicro(int64(at))
+	}
+	return vectordbtest.ShowObject(all)
 }
 
 func (w *world) tables() int {
@@ -119,7 +128,8 @@ func TestIndex(t *testing.T) {
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		seed++
 		w := newWorld(t, url, rand.New(rand.NewPCG(seed, 3)), 0.03)
-		return vectordbtest.Target{Open: w.open, Rows: w.rows, Tables: w.tables, Wire: w.wire, Delayed: true}
+		return vectordbtest.Target{Open: w.open, Rows: w.rows, Tables: w.tables, Wire: w.wire, Delayed: true,
+			Attributes: true}
 	})
 }
 
@@ -165,7 +175,8 @@ func TestLostWriteIsShutOut(t *testing.T) {
 	if err := x.Apply(t.Context(), batch(7)); err != nil {
 		t.Fatal(err)
 	}
-	err := x.upsert(t.Context(), old, nodeColumns(record(3)), 1)
+	columns := append(nodeColumns(record(3)), furtherColumn([][]byte{[]byte("{}")}))
+	err := x.upsert(t.Context(), old, columns, 1)
 	if !missing(err) {
 		t.Errorf("a write of an earlier turn: %v", err)
 	}

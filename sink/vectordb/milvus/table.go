@@ -26,7 +26,7 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 	if x.tables[name] {
 		return nil
 	}
-	if err := x.create(ctx, name, nodeFields(t.Dim)); err != nil {
+	if err := x.create(ctx, name, nodeFields(t.Dim), len(x.attributes) > 0); err != nil {
 		return err
 	}
 	if err := x.fence(ctx, name); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 
@@ -115,6 +116,14 @@ func (x *Index) change(ctx context.Context, to string, c vectordb.Change) error 
 		}
 		records = records[n:]
 	}
+	if len(x.attributes) == 0 {
+		return nil
+	}
+	for part := range slices.Chunk(c.Attributes, chunk) {
+		if err := x.lost(ctx, x.setAttributes(ctx, to, part)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -123,14 +132,21 @@ func (x *Index) write(ctx context.Context, to string, records []vectordb.Record)
 	for i, r := range records {
 		ids[i] = rowID(r.NodeID)
 	}
-	rows, err := x.query(ctx, to, ids, "id", "offset")
+	fields := []string{"id", "offset"}
+	if len(x.attributes) > 0 {
+		fields = append(fields, dynamicField)
+	}
+	rows, err := x.query(ctx, to, ids, fields...)
 	if err != nil {
 		return err
 	}
-	stored := map[string]int64{}
-	offsets := rows.numbers("offset")
+	stored, kept := map[string]int64{}, map[string][]byte{}
+	offsets, further := rows.numbers("offset"), rows.further()
 	for i, id := range rows.text("id") {
 		stored[id] = offsets[i]
+		if i < len(further) {
+			kept[id] = further[i]
+		}
 	}
 	var upserts []vectordb.Record
 	var deletes []string
@@ -145,7 +161,11 @@ func (x *Index) write(ctx context.Context, to string, records []vectordb.Record)
 		}
 	}
 	if len(upserts) > 0 {
-		if err := x.upsert(ctx, to, nodeColumns(upserts), len(upserts)); err != nil {
+		columns := nodeColumns(upserts)
+		if len(x.attributes) > 0 {
+			columns = append(columns, keptColumn(upserts, kept))
+		}
+		if err := x.upsert(ctx, to, columns, len(upserts)); err != nil {
 			return err
 		}
 	}

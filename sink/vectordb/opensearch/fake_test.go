@@ -62,6 +62,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(200, object{"acknowledged": true})
 		return
 	}
+	if rest == "_mget" {
+		for to := range f.aliases[name] {
+			name = to
+		}
+	}
 	docs, there := f.indexes[name]
 	switch {
 	case r.Method == http.MethodHead && !there:
@@ -81,7 +86,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			delete(of, name)
 		}
 		reply(200, object{"acknowledged": true})
-	case rest == "_settings", rest == "_refresh":
+	case rest == "_settings", rest == "_refresh", rest == "_mapping":
 		reply(200, object{"acknowledged": true})
 	case rest == "_mget":
 		var body struct{ IDs []string }
@@ -186,6 +191,7 @@ func (f *fake) bulk(w http.ResponseWriter, r *http.Request, name string) {
 		var action map[string]struct {
 			ID      string `json:"_id"`
 			Version int64  `json:"version"`
+			Seq     *int64 `json:"if_seq_no"`
 			Type    string `json:"version_type"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &action); err != nil {
@@ -206,6 +212,11 @@ func (f *fake) bulk(w http.ResponseWriter, r *http.Request, name string) {
 				out.Status, out.Error = 404, object{"type": "index_not_found_exception"}
 			case len(vector.Embedding) > 0 && len(vector.Embedding) != f.dims[index]:
 				out.Status, out.Error = 400, object{"type": "mapper_parsing_exception"}
+			case a.Seq != nil && (old == nil || old.seq != *a.Seq):
+				out.Status, out.Error = 409, object{"type": "version_conflict_engine_exception"}
+			case a.Seq != nil:
+				f.seq++
+				docs[a.ID] = &fakeDoc{version: old.version + 1, seq: f.seq, source: source}
 			case old != nil && (a.Version < old.version || a.Version == old.version && a.Type == "external"):
 				out.Status, out.Error = 409, object{"type": "version_conflict_engine_exception"}
 			default:

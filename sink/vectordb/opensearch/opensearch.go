@@ -25,6 +25,8 @@ type Options struct {
 	TLS *tls.Config
 	// Name of the alias, and prefix of the indexes: a-z, 0-9 and _.
 	Name string
+	// Attributes are fields of the documents.
+	Attributes []vectordb.Attribute
 }
 
 // Index is a vectordb.Index in OpenSearch.
@@ -32,6 +34,8 @@ type Index struct {
 	name    string
 	session string
 	c       *rest.Client
+
+	attributes []vectordb.Attribute
 }
 
 // maxID is OpenSearch's own bound of a document's id, in bytes.
@@ -47,7 +51,7 @@ func New(o Options) *Index {
 		r := http.Request{Header: header}
 		r.SetBasicAuth(o.Username, o.Password)
 	}
-	return &Index{name: o.Name, session: rand.Text(), c: rest.New(o.URL, header, o.TLS)}
+	return &Index{name: o.Name, session: rand.Text(), c: rest.New(o.URL, header, o.TLS), attributes: o.Attributes}
 }
 
 // Close implements vectordb.Index.
@@ -242,6 +246,9 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 				"engine": "lucene", "space_type": "cosinesimil"}},
 			"node_id": object{"type": "keyword"}, "status": object{"type": "keyword"}, "generation": number,
 			"space": number, "shard": number, "seq": number, "event_time": number}}})
+	if err == nil {
+		err = x.mapAttributes(ctx, name)
+	}
 	if err != nil {
 		return err
 	}
@@ -259,6 +266,8 @@ type document struct {
 	EventTime  int64     `json:"event_time"` // microseconds since the Unix epoch
 	Shard      int       `json:"shard"`
 	Seq        int64     `json:"seq"`
+	// Offset is that of the embedding.
+	Offset int64 `json:"topic_offset"`
 }
 
 func documentOf(r vectordb.Record) document {
@@ -267,7 +276,7 @@ func documentOf(r vectordb.Record) document {
 		status = "text"
 	}
 	return document{r.NodeID, r.Vector, r.Generation, cmp.Or(r.Space, r.Generation), status, r.EventTime, r.Shard,
-		r.Seq}
+		r.Seq, r.Offset}
 }
 
 // Apply implements vectordb.Index.
@@ -279,19 +288,30 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		if c.Table.Dim == 0 {
 			continue
 		}
+		index := "/" + writeAlias(c.Table.Name(x.name))
+		kept, err := x.keptOf(ctx, index, c.Upserts)
+		if err != nil {
+			return err
+		}
 		var body bytes.Buffer
 		for _, r := range c.Upserts {
 			if !searchable(r.Vector) {
 				action(&body, "delete", r.NodeID, r.Offset+1, "external", nil)
 				continue
 			}
-			action(&body, "index", r.NodeID, r.Offset+1, "external", documentOf(r))
+			source, err := withAttributes(documentOf(r), kept[r.NodeID])
+			if err != nil {
+				return fmt.Errorf("%w: the document of %q: %w", vectordb.ErrRefused, r.NodeID, err)
+			}
+			action(&body, "index", r.NodeID, r.Offset+1, "external", source)
 		}
 		for _, r := range c.Deletes {
 			action(&body, "delete", r.NodeID, r.Offset+1, "external", nil)
 		}
-		to := "/" + writeAlias(c.Table.Name(x.name)) + "/_bulk?require_alias=true"
-		if err := x.bulk(ctx, to, body.Bytes()); err != nil {
+		if err := x.bulk(ctx, index+"/_bulk?require_alias=true", body.Bytes(), false); err != nil {
+			return err
+		}
+		if err := x.setAttributes(ctx, index, c.Attributes); err != nil {
 			return err
 		}
 	}
@@ -303,7 +323,7 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 	// Offsets are far below 2⁴⁴.
 	action(&body, "index", progressID(b.Partition), b.Progress.Epoch<<44+b.Progress.Next+1, "external_gte",
 		object{"partition": b.Partition, "document": string(progress)})
-	return x.bulk(ctx, x.sinkIndex()+"/_bulk", body.Bytes())
+	return x.bulk(ctx, x.sinkIndex()+"/_bulk", body.Bytes(), false)
 }
 
 // searchable reports whether a vector has a direction. OpenSearch refuses one that has none where cosines are compared.
@@ -321,7 +341,8 @@ func action(to *bytes.Buffer, kind, id string, version int64, versions string, s
 }
 
 // bulk sends actions. A version that is not newer than what is stored is no fault: the action was done, or is late.
-func (x *Index) bulk(ctx context.Context, path string, body []byte) error {
+// With read, the actions are of documents as they were read, and others were faster where they are not so any more.
+func (x *Index) bulk(ctx context.Context, path string, body []byte, read bool) error {
 	if len(body) == 0 {
 		return nil
 	}
@@ -341,7 +362,7 @@ func (x *Index) bulk(ctx context.Context, path string, body []byte) error {
 		for kind, a := range item {
 			missing := a.Status == http.StatusNotFound && kind == "delete" && len(a.Error) == 0
 			switch {
-			case a.Status < 300, a.Status == http.StatusConflict, missing:
+			case a.Status < 300, a.Status == http.StatusConflict && !read, missing:
 			case rest.Refused(a.Status):
 				return fmt.Errorf("%w: OpenSearch on %q: %d %.500s", vectordb.ErrRefused, a.ID, a.Status, a.Error)
 			default:

@@ -27,14 +27,16 @@ func TestIndex(t *testing.T) {
 		seed++
 		wire, url := badWire(t, seed, url)
 		return vectordbtest.Target{
-			Open: func() vectordb.Index { return opensearch.New(opensearch.Options{URL: url, Name: "items"}) },
+			Open: func() vectordb.Index {
+				return opensearch.New(opensearch.Options{URL: url, Name: "items", Attributes: vectordbtest.Attributes})
+			},
 			Rows: f.rows,
 			Tables: func() int {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				return len(f.indexes) - 1
 			},
-			Wire: wire, Delayed: true,
+			Wire: wire, Delayed: true, Attributes: true,
 		}
 	})
 }
@@ -53,8 +55,10 @@ func (f *fake) rows() map[string]vectordbtest.Seen {
 				Embedding       []float32
 				Generation, Seq int64
 			}
-			if d.source != nil && json.Unmarshal(d.source, &s) == nil {
-				out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(s.Embedding), Generation: s.Generation, Seq: s.Seq}
+			var all map[string]any
+			if d.source != nil && json.Unmarshal(d.source, &s) == nil && json.Unmarshal(d.source, &all) == nil {
+				out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(s.Embedding), Generation: s.Generation,
+					Seq: s.Seq, Attributes: vectordbtest.ShowObject(all)}
 			}
 		}
 	}

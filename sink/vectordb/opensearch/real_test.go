@@ -2,6 +2,8 @@ package opensearch_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -39,8 +41,11 @@ func TestRealIndex(t *testing.T) {
 		seed++
 		wire, url := badWire(t, seed, url)
 		return vectordbtest.Target{
-			Open: func() vectordb.Index { return opensearch.New(opensearch.Options{URL: url, Name: r.name}) },
+			Open: func() vectordb.Index {
+				return opensearch.New(opensearch.Options{URL: url, Name: r.name, Attributes: vectordbtest.Attributes})
+			},
 			Rows: r.rows, Tables: func() int { return len(r.indexes("_g*")) }, Wire: wire, Delayed: true,
+			Attributes: true,
 		}
 	})
 }
@@ -59,11 +64,8 @@ func (r *realSink) rows() map[string]vectordbtest.Seen {
 	var found struct {
 		Hits struct {
 			Hits []struct {
-				ID     string `json:"_id"`
-				Source struct {
-					Embedding       []float32
-					Generation, Seq int64
-				} `json:"_source"`
+				ID     string          `json:"_id"`
+				Source json.RawMessage `json:"_source"`
 			}
 		}
 	}
@@ -75,8 +77,16 @@ func (r *realSink) rows() map[string]vectordbtest.Seen {
 	}
 	out := map[string]vectordbtest.Seen{}
 	for _, h := range found.Hits.Hits {
-		out[h.ID] = vectordbtest.Seen{Vector: vectordbtest.Literal(h.Source.Embedding), Generation: h.Source.Generation,
-			Seq: h.Source.Seq}
+		var s struct {
+			Embedding       []float32
+			Generation, Seq int64
+		}
+		var all map[string]any
+		if err := errors.Join(json.Unmarshal(h.Source, &s), json.Unmarshal(h.Source, &all)); err != nil {
+			r.t.Fatal(err)
+		}
+		out[h.ID] = vectordbtest.Seen{Vector: vectordbtest.Literal(s.Embedding), Generation: s.Generation, Seq: s.Seq,
+			Attributes: vectordbtest.ShowObject(all)}
 	}
 	return out
 }

@@ -28,7 +28,9 @@ type Options struct {
 	Name string
 	// M and EFConstruction are parameters of the HNSW index; 0 for pgvector's defaults.
 	M, EFConstruction int
-	Log               *slog.Logger
+	// Attributes are columns of the tables and of the view.
+	Attributes []vectordb.Attribute
+	Log        *slog.Logger
 }
 
 // maxIndexed is how many dimensions pgvector's HNSW takes of the type vector.

@@ -19,9 +19,9 @@ import (
 	"giantstream/sink/vectordb/vectordbtest"
 )
 
-func open(t testing.TB, url string) *pgvector.Index {
+func open(t testing.TB, url string, attributes ...vectordb.Attribute) *pgvector.Index {
 	t.Helper()
-	x, err := pgvector.New(pgvector.Options{URL: url, Name: "items", M: 8, EFConstruction: 32,
+	x, err := pgvector.New(pgvector.Options{URL: url, Name: "items", M: 8, EFConstruction: 32, Attributes: attributes,
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -40,41 +40,17 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	return c
 }
 
-// rows reads what readers of a relation see.
-func rows(t testing.TB, c *pgx.Conn, from string) map[string]vectordbtest.Seen {
-	t.Helper()
-	out := map[string]vectordbtest.Seen{}
-	var id, vector string
-	var s vectordbtest.Seen
-	// Without a prepared statement: the view changes under it.
-	got, err := c.Query(t.Context(), "SELECT node_id, coalesce(embedding::text, ''), generation, seq FROM "+from,
-		pgx.QueryExecModeExec)
-	if err == nil {
-		_, err = pgx.ForEachRow(got, []any{&id, &vector, &s.Generation, &s.Seq}, func() error {
-			s.Vector = vector
-			out[id] = s
-			return nil
-		})
-	}
-	if err != nil && strings.Contains(err.Error(), "does not exist") {
-		return nil // nothing is served yet
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestIndex(t *testing.T) {
 	server := pgserver.Start(t)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		url := server.Database(t)
 		c := connect(t, url)
 		return vectordbtest.Target{
-			Open:       func() vectordb.Index { return open(t, url) },
-			Rows:       func() map[string]vectordbtest.Seen { return rows(t, c, "items") },
+			Open:       func() vectordb.Index { return open(t, url, vectordbtest.Attributes...) },
+			Rows:       func() map[string]vectordbtest.Seen { return pgserver.Rows(t, c, "items") },
 			Exact:      true,
 			Vectorless: true,
+			Attributes: true,
 		}
 	})
 }
@@ -121,6 +97,95 @@ func TestSearch(t *testing.T) {
 		if want := table.Name("items") + "_hnsw"; !strings.Contains(strings.Join(plan, "\n"), want) {
 			t.Errorf("the search does not use %s:\n%s", want, strings.Join(plan, "\n"))
 		}
+	}
+}
+
+// Attributes come to a table that is served, the view keeps its grants whatever the attributes are, and a column of
+// another type is refused.
+func TestAttributesOfATableThatExists(t *testing.T) {
+	url := pgserver.Start(t).Database(t)
+	c := connect(t, url)
+	table := vectordb.Table{Serial: 1, Generation: 1, Dim: 2}
+	record := func(offset int64, values ...any) vectordb.Record {
+		return vectordb.Record{Offset: offset, Record: embedding.Record{NodeID: "a", Generation: 1, Vector: []float32{1, 0}},
+			OfAttributes: values != nil, Values: values}
+	}
+	columns := func() string {
+		t.Helper()
+		var all string
+		if err := c.QueryRow(t.Context(), "SELECT to_jsonb(i) - '{node_id,embedding,generation,space,status,event_time,shard,"+
+			"seq}'::text[] FROM items i", pgx.QueryExecModeExec).Scan(&all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	var x *pgvector.Index
+	reopen := func(attributes ...vectordb.Attribute) error {
+		t.Helper()
+		x = open(t, url, attributes...)
+		if _, err := x.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return x.Create(t.Context(), table)
+	}
+	set := func(r vectordb.Record) {
+		t.Helper()
+		change := vectordb.Change{Table: table, Attributes: []vectordb.Record{r}}
+		if err := x.Apply(t.Context(), vectordb.Batch{Changes: []vectordb.Change{change}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(reopen())
+	must(x.Apply(t.Context(), vectordb.Batch{Changes: []vectordb.Change{{Table: table,
+		Upserts: []vectordb.Record{record(1)}}}}))
+	catalog := vectordb.Catalog{Served: 1, Tables: []vectordb.Table{table}}
+	must(x.Serve(t.Context(), table, catalog))
+	_, err := c.Exec(t.Context(), "CREATE ROLE reader LOGIN; GRANT SELECT ON items TO reader")
+	must(err)
+
+	price := vectordb.Attribute{Name: "price", Type: vectordb.Number}
+	brand := vectordb.Attribute{Name: "the-Brand", Type: vectordb.String}
+	must(reopen(price))
+	set(record(3, 19.5))
+	set(record(2, 7.0)) // older
+	if got := columns(); got != `{"price": 19.5}` {
+		t.Errorf("after a price: %s", got)
+	}
+	must(reopen(brand, price))
+	set(record(4, "b", nil))
+	if got := columns(); got != `{"price": null, "the-Brand": "b"}` {
+		t.Errorf("after a brand and no price: %s", got)
+	}
+	must(reopen(brand))
+	must(x.Serve(t.Context(), table, catalog))
+	if got := columns(); got != `{"price": null, "the-Brand": "b"}` {
+		t.Errorf("after the price was taken from the configuration: %s", got)
+	}
+	must(reopen(price))
+	set(record(5, 3.0))
+	if got := columns(); got != `{"price": 3, "the-Brand": null}` {
+		t.Errorf("after the price has come back, in place of the brand: %s", got)
+	}
+	price.Type = vectordb.String
+	if err := reopen(price); !errors.Is(err, vectordb.ErrRefused) || !strings.Contains(err.Error(), "sink refill") {
+		t.Errorf("another type: %v", err)
+	}
+	table.Serial = 2 // as after a refill
+	must(reopen(price))
+	if err := x.Serve(t.Context(), table, catalog); !errors.Is(err, vectordb.ErrRefused) ||
+		!strings.Contains(err.Error(), "DROP VIEW items") {
+		t.Errorf("another type in the view: %v", err)
+	}
+	var granted bool
+	must(c.QueryRow(t.Context(), "SELECT has_table_privilege('reader', 'items', 'SELECT')").Scan(&granted))
+	if !granted {
+		t.Error("the view has lost its grants")
 	}
 }
 

@@ -40,6 +40,9 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 			shard int NOT NULL,
 			seq bigint NOT NULL,
 			topic_offset bigint NOT NULL)`, name, vector))
+		if err == nil {
+			err = x.addAttributes(ctx, tx, name)
+		}
 		if err != nil || t.Dim == 0 {
 			return err
 		}
@@ -64,6 +67,9 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 				return err
 			}
 			if err := remove(ctx, tx, name, c.Deletes); err != nil {
+				return err
+			}
+			if err := x.setAttributes(ctx, tx, name, c.Attributes); err != nil {
 				return err
 			}
 		}
@@ -101,6 +107,7 @@ func upsert(ctx context.Context, tx pgx.Tx, name string, records []vectordb.Reco
 		}
 	}
 	_, err := tx.Exec(ctx, fmt.Sprintf(`INSERT INTO %s AS t
+			(node_id, embedding, generation, space, status, event_time, shard, seq, topic_offset)
 		SELECT id, v::vector, g, s, status, at, shard, seq, o FROM unnest(
 			$1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::timestamptz[], $7::int[], $8::bigint[],
 			$9::bigint[]) AS r (id, v, g, s, status, at, shard, seq, o)
@@ -173,9 +180,7 @@ func (x *Index) Serve(ctx context.Context, t vectordb.Table, c vectordb.Catalog)
 		if err := hurry(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, fmt.Sprintf(`CREATE OR REPLACE VIEW %s AS SELECT node_id, embedding::vector AS embedding,
-			generation, space, status, event_time, shard, seq FROM %s`, x.opts.Name, t.Name(x.opts.Name)))
-		if err != nil {
+		if err := x.show(ctx, tx, t.Name(x.opts.Name)); err != nil {
 			return err
 		}
 		return x.save(ctx, tx, c)

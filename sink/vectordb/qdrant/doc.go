@@ -7,5 +7,5 @@
 // Qdrant has no transactions over points. A condition on the point's offset (update_filter, since Qdrant 1.16), which
 // Qdrant checks together with the write, keeps a late write from replacing a newer point. A deleted node stays as a
 // point without a vector, which no vector search finds, so that a late write of it meets a newer offset; such points
-// go with their collection.
+// go with their collection. Attributes are set by a filter on the offsets of the point and of its attributes.
 package qdrant

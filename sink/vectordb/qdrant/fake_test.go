@@ -2,8 +2,10 @@ package qdrant_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -22,8 +24,10 @@ type fake struct {
 	// collections hold points by id, as JSON writes it.
 	collections map[string]map[string]*fakePoint
 	dims        map[string]int
-	aliases     map[string]string
-	version     string
+	// indexes are those of fields of payloads, with their types.
+	indexes map[string]map[string]string
+	aliases map[string]string
+	version string
 }
 
 type fakePoint struct {
@@ -34,7 +38,7 @@ type fakePoint struct {
 
 func startFake(t *testing.T) (*fake, string) {
 	f := &fake{t: t, collections: map[string]map[string]*fakePoint{}, dims: map[string]int{},
-		aliases: map[string]string{}, version: "1.16.0"}
+		indexes: map[string]map[string]string{}, aliases: map[string]string{}, version: "1.16.0"}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	return f, server.URL
@@ -50,6 +54,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Payload map[string]any                 `json:"payload"`
 		Vectors map[string]struct{ Size int }  `json:"vectors"`
 		Actions []map[string]map[string]string `json:"actions"`
+		Field   string                         `json:"field_name"`
+		Schema  string                         `json:"field_schema"`
+		// Operations of a batch: only set_payload is known.
+		Operations []struct {
+			Set struct{ Payload, Filter map[string]any } `json:"set_payload"`
+		} `json:"operations"`
 	}
 	content, err := io.ReadAll(r.Body)
 	if err == nil && len(content) > 0 {
@@ -104,10 +114,18 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "exists", http.StatusConflict)
 			return
 		}
+		f.indexes[name] = map[string]string{}
 		f.collections[name], f.dims[name] = map[string]*fakePoint{}, body.Vectors["embedding"].Size
 		reply(true)
 	case "GET ":
-		reply(map[string]string{"status": "green"})
+		schema := map[string]any{}
+		for field, kind := range f.indexes[name] {
+			schema[field] = map[string]string{"data_type": kind}
+		}
+		reply(map[string]any{"status": "green", "payload_schema": schema})
+	case "PUT index":
+		f.indexes[name][body.Field] = body.Schema
+		reply(map[string]string{"status": "completed"})
 	case "PATCH ":
 		reply(true)
 	case "DELETE ":
@@ -129,6 +147,16 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			id := fmt.Sprint(p.ID)
 			if old := points[id]; old == nil || holds(f.t, body.Update, old.Payload) {
 				points[id] = p
+			}
+		}
+		reply(map[string]string{"status": "completed"})
+	case "POST points/batch":
+		for _, o := range body.Operations {
+			for id, p := range points {
+				of := maps.Clone(p.Payload)
+				if of[hasID] = id; holds(f.t, o.Set.Filter, of) {
+					maps.Copy(p.Payload, o.Set.Payload)
+				}
 			}
 		}
 		reply(map[string]string{"status": "completed"})
@@ -163,11 +191,15 @@ var schemas = map[string][]string{
 	"PUT points":          {"points", "update_filter"},
 	"POST points":         {"ids", "with_payload", "with_vector"},
 	"POST points/payload": {"payload", "points"},
+	"POST points/batch":   {"operations"},
+	"operation":           {"set_payload"},
+	"set_payload":         {"payload", "filter"},
+	"PUT index":           {"field_name", "field_schema"},
 	"PUT ":                {"vectors", "optimizers_config"},
 	"PATCH ":              {"optimizers_config"},
 	"POST ":               {"actions"}, // of aliases
 	"point":               {"id", "vector", "payload"},
-	"filter":              {"must", "should", "key", "match", "range"},
+	"filter":              {"must", "should", "key", "match", "range", "has_id"},
 	"range":               {"lt", "lte"},
 	"match":               {"value"},
 }
@@ -215,6 +247,16 @@ func known(r *http.Request, content []byte) error {
 			return fmt.Errorf("the id %v of a point is neither a whole number nor a UUID", id)
 		}
 	}
+	operations, _ := body["operations"].([]any)
+	for _, o := range operations {
+		if err := fields("operation", o.(map[string]any)); err != nil {
+			return err
+		}
+		set := o.(map[string]any)["set_payload"].(map[string]any)
+		if err := errors.Join(fields("set_payload", set), conditions(set["filter"].(map[string]any))); err != nil {
+			return err
+		}
+	}
 	filter, _ := body["update_filter"].(map[string]any)
 	return conditions(filter)
 }
@@ -249,6 +291,9 @@ func fields(kind string, of map[string]any) error {
 	return nil
 }
 
+// hasID is the field that holds finds the id of a point in.
+const hasID = " id"
+
 // holds evaluates a filter on a payload. A field that is missing meets no condition.
 func holds(t *testing.T, filter, payload map[string]any) bool {
 	list := func(key string) []any { l, _ := filter[key].([]any); return l }
@@ -264,6 +309,9 @@ func holds(t *testing.T, filter, payload map[string]any) bool {
 			}
 		}
 		return false
+	}
+	if ids, ok := filter["has_id"].([]any); ok {
+		return slices.Contains(ids, payload[hasID])
 	}
 	key, ok := filter["key"].(string)
 	if !ok {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -27,6 +28,8 @@ type Options struct {
 	TLS *tls.Config
 	// Name of the alias, and prefix of the collections: a-z, 0-9 and _.
 	Name string
+	// Attributes are fields of the points' payloads, with an index each.
+	Attributes []vectordb.Attribute
 }
 
 // Index is a vectordb.Index in Qdrant.
@@ -34,6 +37,8 @@ type Index struct {
 	name    string
 	session string
 	c       *rest.Client
+
+	attributes []vectordb.Attribute
 }
 
 // vectorName is what the vector of a point is called. Only points whose vectors have names may have none.
@@ -54,7 +59,8 @@ func New(o Options) *Index {
 	if o.APIKey != "" {
 		header.Set("Api-Key", o.APIKey)
 	}
-	return &Index{name: o.Name, session: rand.Text(), c: rest.New(o.URL, header, o.TLS)}
+	return &Index{name: o.Name, session: rand.Text(), c: rest.New(o.URL, header, o.TLS),
+		attributes: o.Attributes}
 }
 
 // Close implements vectordb.Index.
@@ -100,7 +106,6 @@ type stored struct {
 	Payload struct {
 		Session  string `json:"session"`
 		Document string `json:"document"`
-		Offset   int64  `json:"offset"`
 		NodeID   string `json:"node_id"`
 	} `json:"payload"`
 }
@@ -110,9 +115,13 @@ func (x *Index) read(ctx context.Context, path string, ids []any, fields ...stri
 	var answer struct {
 		Result []stored `json:"result"`
 	}
-	err := x.c.Do(ctx, http.MethodPost, path+"/points?consistency=majority",
-		object{"ids": ids, "with_payload": fields, "with_vector": false}, &answer)
+	err := x.readPoints(ctx, path, ids, fields, &answer)
 	return answer.Result, err
+}
+
+func (x *Index) readPoints(ctx context.Context, path string, ids []any, fields []string, to any) error {
+	return x.c.Do(ctx, http.MethodPost, path+"/points?consistency=majority",
+		object{"ids": ids, "with_payload": fields, "with_vector": false}, to)
 }
 
 // Open implements vectordb.Index.
@@ -225,10 +234,14 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
-	return x.create(ctx, t.Name(x.name), object{
+	err := x.create(ctx, t.Name(x.name), object{
 		"vectors": object{vectorName: object{"size": t.Dim, "distance": "Cosine"}},
 		// Its graphs are built when it is full.
 		"optimizers_config": object{"indexing_threshold": 0}})
+	if err != nil {
+		return err
+	}
+	return x.indexAttributes(ctx, t.Name(x.name))
 }
 
 // Apply implements vectordb.Index.
@@ -240,7 +253,11 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		if c.Table.Dim == 0 {
 			continue
 		}
-		if err := x.change(ctx, collection(c.Table.Name(x.name)), b.From, c); err != nil {
+		path := collection(c.Table.Name(x.name))
+		if err := x.change(ctx, path, b.From, c); err != nil {
+			return err
+		}
+		if err := x.setAttributes(ctx, path, c.Attributes); err != nil {
 			return err
 		}
 	}
@@ -259,17 +276,16 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 // other bounds, go one by one.
 func (x *Index) change(ctx context.Context, path string, from int64, c vectordb.Change) error {
 	records := append(append([]vectordb.Record{}, c.Upserts...), c.Deletes...)
+	if len(records) == 0 {
+		return nil
+	}
 	ids := make([]any, len(records))
 	for i, r := range records {
 		ids[i] = pointID(r.NodeID)
 	}
-	found, err := x.read(ctx, path, ids, "offset")
+	offsets, kept, err := x.readBefore(ctx, path, ids)
 	if err != nil {
 		return err
-	}
-	offsets := map[any]int64{}
-	for _, at := range found {
-		offsets[at.ID] = at.Payload.Offset
 	}
 	var together []point
 	for i, r := range records {
@@ -277,11 +293,11 @@ func (x *Index) change(ctx context.Context, path string, from int64, c vectordb.
 		switch {
 		case ok && at >= r.Offset:
 		case ok && at >= from:
-			if err := x.upsert(ctx, path, []point{pointOf(r)}, less("offset", r.Offset)); err != nil {
+			if err := x.upsert(ctx, path, []point{x.pointOf(r, kept[ids[i]])}, less("offset", r.Offset)); err != nil {
 				return err
 			}
 		default:
-			together = append(together, pointOf(r))
+			together = append(together, x.pointOf(r, kept[ids[i]]))
 		}
 	}
 	if len(together) == 0 {
@@ -297,7 +313,8 @@ func pointID(nodeID string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-func pointOf(r vectordb.Record) point {
+// pointOf returns the point of a record, which keeps attributes of the point before.
+func (x *Index) pointOf(r vectordb.Record, kept object) point {
 	p := point{ID: pointID(r.NodeID), Vector: object{}}
 	if r.Deleted {
 		// It stays for its offset, and says nothing else of a node that may have to be forgotten.
@@ -314,6 +331,10 @@ func pointOf(r vectordb.Record) point {
 	p.Payload = object{"node_id": r.NodeID, "offset": r.Offset, "generation": r.Generation,
 		"space": cmp.Or(r.Space, r.Generation), "status": status,
 		"event_time": time.UnixMicro(r.EventTime).UTC().Format(time.RFC3339Nano), "shard": r.Shard, "seq": r.Seq}
+	if len(x.attributes) > 0 {
+		p.Payload.(object)[attributesOffset] = -1
+		maps.Copy(p.Payload.(object), kept)
+	}
 	return p
 }
 

@@ -20,17 +20,20 @@ func TestIndex(t *testing.T) {
 		seed++
 		wire := vectordbtest.NewWire(rand.New(rand.NewPCG(seed, 5)), 0.03)
 		url = wire.Proxy(t, url, func(r *http.Request) bool {
-			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points")
+			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") ||
+				strings.HasSuffix(r.URL.Path, "/points/batch")
 		})
 		return vectordbtest.Target{
-			Open: func() vectordb.Index { return qdrant.New(qdrant.Options{URL: url, Name: "items"}) },
+			Open: func() vectordb.Index {
+				return qdrant.New(qdrant.Options{URL: url, Name: "items", Attributes: vectordbtest.Attributes})
+			},
 			Rows: f.rows,
 			Tables: func() int {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				return len(f.collections) - 1
 			},
-			Wire: wire, Delayed: true,
+			Wire: wire, Delayed: true, Attributes: true,
 		}
 	})
 }
@@ -47,7 +50,8 @@ func (f *fake) rows() map[string]vectordbtest.Seen {
 	for _, p := range f.collections[to] {
 		if v := p.Vector["embedding"]; v != nil {
 			id, generation, seq := p.Payload["node_id"].(string), p.Payload["generation"].(float64), p.Payload["seq"].(float64)
-			out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(v), Generation: int64(generation), Seq: int64(seq)}
+			out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(v), Generation: int64(generation), Seq: int64(seq),
+				Attributes: vectordbtest.ShowObject(p.Payload)}
 		}
 	}
 	return out

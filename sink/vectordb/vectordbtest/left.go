@@ -52,7 +52,7 @@ func left(t *testing.T, target Target) {
 		t.Errorf("of a node that never was: %v", found)
 	}
 	for _, id := range gone {
-		topic.send(embedding.Record{NodeID: id, Generation: topic.target, Deleted: true})
+		topic.send(vectordb.Record{Record: embedding.Record{NodeID: id, Generation: topic.target, Deleted: true}})
 	}
 	p.finish(t, topic, rnd, target) // it has not been replaced
 	found := ask(gone...)

@@ -17,13 +17,19 @@ type Memory struct {
 	session  int
 	catalog  vectordb.Catalog
 	progress map[int]vectordb.Progress
-	tables   map[int64]map[string]vectordb.Record // by serial; deletions stay
+	tables   map[int64]map[string]memoryRow // by serial; deletions stay
 	served   int64
+}
+
+// memoryRow is a row, and the newest record of its attributes.
+type memoryRow struct {
+	vectordb.Record
+	attributes vectordb.Record
 }
 
 // NewMemory returns an empty database.
 func NewMemory() *Memory {
-	return &Memory{progress: map[int]vectordb.Progress{}, tables: map[int64]map[string]vectordb.Record{}}
+	return &Memory{progress: map[int]vectordb.Progress{}, tables: map[int64]map[string]memoryRow{}}
 }
 
 // Process returns an index of a new process.
@@ -39,7 +45,7 @@ func (m *Memory) Rows() map[string]Seen {
 	out := map[string]Seen{}
 	for id, r := range m.tables[m.served] {
 		if !r.Deleted {
-			out[id] = Seen{Literal(r.Vector), r.Generation, r.Seq}
+			out[id] = Seen{Literal(r.Vector), r.Generation, r.Seq, Show(r.attributes.Values)}
 		}
 	}
 	return out
@@ -81,6 +87,9 @@ func copied(c vectordb.Catalog) vectordb.Catalog {
 	return c
 }
 
+// Attributes implements vectordb.Attributed.
+func (x *memoryIndex) Attributes() []vectordb.Attribute { return Attributes }
+
 func (x *memoryIndex) Check(string) error { return nil }
 
 func (x *memoryIndex) Save(_ context.Context, c vectordb.Catalog) error {
@@ -90,7 +99,7 @@ func (x *memoryIndex) Save(_ context.Context, c vectordb.Catalog) error {
 func (x *memoryIndex) Create(_ context.Context, t vectordb.Table) error {
 	return x.owned(func() {
 		if x.tables[t.Serial] == nil {
-			x.tables[t.Serial] = map[string]vectordb.Record{}
+			x.tables[t.Serial] = map[string]memoryRow{}
 		}
 	})
 }
@@ -105,8 +114,21 @@ func (x *memoryIndex) Apply(_ context.Context, b vectordb.Batch) error {
 				return
 			}
 			for _, r := range append(slices.Clone(c.Upserts), c.Deletes...) {
-				if old, ok := rows[r.NodeID]; !ok || old.Offset < r.Offset {
-					rows[r.NodeID] = r
+				old, ok := rows[r.NodeID]
+				switch {
+				case ok && old.Offset >= r.Offset:
+				case old.Deleted || r.Deleted:
+					rows[r.NodeID] = memoryRow{Record: r}
+				default:
+					rows[r.NodeID] = memoryRow{Record: r, attributes: old.attributes}
+				}
+			}
+			for _, r := range c.Attributes {
+				row, ok := rows[r.NodeID]
+				if ok && !row.Deleted && row.Offset < r.Offset &&
+					(row.attributes.Values == nil || row.attributes.Offset < r.Offset) {
+					row.attributes = r
+					rows[r.NodeID] = row
 				}
 			}
 		}
@@ -143,7 +165,7 @@ func (x *memoryIndex) Drop(_ context.Context, t vectordb.Table) error {
 func (x *memoryIndex) Left(_ context.Context, nodes []string) (map[string]int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	rows := map[string]map[string]vectordb.Record{}
+	rows := map[string]map[string]memoryRow{}
 	for _, t := range x.catalog.Tables {
 		rows[t.Name("memory")] = x.tables[t.Serial]
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ type Target struct {
 	Exact bool
 	// Vectorless: a node without a vector has a row.
 	Vectorless bool
+	// Attributes: rows have the Attributes of nodes.
+	Attributes bool
 	// Kept is what Left calls the place where deleted rows stay until somebody tidies up, "" if there is none.
 	Kept string
 	// Delayed: a write that was given up can reach the database after later ones.
@@ -70,8 +73,9 @@ func Run(t *testing.T, open func(*testing.T) Target) {
 // process follows a topic.
 type process struct {
 	*vectordb.Follower
-	index *faulty
-	at    []int64
+	index      *faulty
+	at         []int64
+	attributes bool
 }
 
 // start returns a process that has opened the index, however often it dies of it.
@@ -79,7 +83,8 @@ func start(t *testing.T, topic *Topic, target Target, rnd *rand.Rand, kill, fail
 	t.Helper()
 	for {
 		target.Wire.open()
-		p := &process{index: &faulty{Index: target.Open(), rnd: rnd, kill: kill, fail: fail, delayed: target.Delayed}}
+		p := &process{attributes: target.Attributes, index: &faulty{Index: target.Open(), rnd: rnd, kill: kill,
+			fail: fail, delayed: target.Delayed}}
 		p.Follower = vectordb.New(options(topic, p.index))
 		err := p.Open(t.Context())
 		if err == nil {
@@ -111,7 +116,11 @@ func (p *process) step(ctx context.Context, topic *Topic, rnd *rand.Rand, partit
 	if to <= p.at[partition] {
 		return nil
 	}
-	if err := p.Handle(ctx, partition, all[from:to], to); err != nil {
+	some := all[from:to]
+	if !p.attributes {
+		some = slices.DeleteFunc(slices.Clone(some), func(r vectordb.Record) bool { return r.OfAttributes })
+	}
+	if err := p.Handle(ctx, partition, some, to); err != nil {
 		return err
 	}
 	p.at[partition] = to
@@ -173,7 +182,7 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 	p.index.arrive(true)
 	target.Wire.deliver(true)
 	p.finish(t, topic, rnd, target)
-	want, generations := topic.Compacted(target.Vectorless)
+	want, generations := topic.Compacted(target)
 	if len(generations) > 1 {
 		t.Fatalf("the topic is wrong: it ends with the generations %v", generations)
 	}
@@ -198,7 +207,7 @@ func (p *process) finish(t *testing.T, topic *Topic, rnd *rand.Rand, target Targ
 		}
 	}
 	// Tables are compared now and then only, so that it takes a moment. On a slow server a moment is a few rounds.
-	want, _ := topic.Compacted(target.Vectorless)
+	want, _ := topic.Compacted(target)
 	deadline := time.Now().Add(10 * time.Second)
 	for round := 1; ; round++ {
 		if err := p.Settle(t.Context()); err != nil {
@@ -222,7 +231,7 @@ func filled(t *testing.T, target Target) (*Topic, *rand.Rand) {
 	}
 	topic.Settle()
 	start(t, topic, target, rnd, 0, 0).finish(t, topic, rnd, target)
-	want, _ := topic.Compacted(target.Vectorless)
+	want, _ := topic.Compacted(target)
 	if diff := Differ(target.Rows(), want); diff != "" {
 		t.Fatal(diff)
 	}
@@ -258,7 +267,7 @@ func refill(t *testing.T, target Target) {
 		t.Errorf("the served table has changed while another is filled:\n%s", diff)
 	}
 	p.finish(t, topic, rnd, target)
-	want, _ := topic.Compacted(target.Vectorless)
+	want, _ := topic.Compacted(target)
 	if diff := Differ(target.Rows(), want); diff != "" {
 		t.Error(diff)
 	}
@@ -289,12 +298,13 @@ func anotherTopic(t *testing.T, target Target) {
 	if err := f.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Follower: f, index: &faulty{Index: o.Index, rnd: rnd}, at: make([]int64, 2)}
+	p := &process{Follower: f, attributes: target.Attributes, index: &faulty{Index: o.Index, rnd: rnd},
+		at: make([]int64, 2)}
 	if f.Next(0) > 0 {
 		t.Fatalf("a new topic is read from offset %d", f.Next(0))
 	}
 	p.finish(t, next, rnd, target)
-	want, _ := next.Compacted(target.Vectorless)
+	want, _ := next.Compacted(target)
 	if diff := Differ(target.Rows(), want); diff != "" {
 		t.Error(diff)
 	}

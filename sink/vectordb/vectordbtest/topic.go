@@ -2,11 +2,13 @@ package vectordbtest
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"time"
 
 	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
@@ -16,6 +18,25 @@ import (
 type Seen struct {
 	Vector          string // as Literal writes it; "" for none
 	Generation, Seq int64
+	Attributes      string // as Show writes them; "" for none
+}
+
+// Attributes are those of the nodes of a Topic.
+var Attributes = []vectordb.Attribute{{Name: "price", Type: vectordb.Number}, {Name: "Brand", Type: vectordb.String},
+	{Name: "tags", Type: vectordb.Strings}, {Name: "sold", Type: vectordb.Boolean},
+	{Name: "since", Type: vectordb.Time}}
+
+// Show writes the values of Attributes.
+func Show(values []any) (out string) {
+	for i, v := range values {
+		if at, ok := v.(time.Time); ok {
+			v = at.UTC().Format(time.RFC3339Nano)
+		}
+		if v != nil {
+			out += fmt.Sprintf(" %s=%#v", Attributes[i].Name, v)
+		}
+	}
+	return out
 }
 
 // Literal writes a vector.
@@ -31,6 +52,37 @@ func Literal(v []float32) string {
 		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
 	}
 	return string(append(b, ']'))
+}
+
+// Object writes the values of Attributes as the topic has them, "" for none.
+func Object(values []any) string {
+	object := map[string]any{}
+	for i, v := range values {
+		if v != nil {
+			object[Attributes[i].Name] = v
+		}
+	}
+	if len(object) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// ShowObject writes the values that an object has of Attributes, as Show does.
+func ShowObject(object map[string]any) string {
+	b, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	values, err := vectordb.Values(string(b), Attributes)
+	if err != nil {
+		return err.Error()
+	}
+	return Show(values)
 }
 
 // Topic is what a random pipeline publishes: every shard in the order of its manifests, from anywhere again after a
@@ -53,7 +105,8 @@ type Topic struct {
 type shard struct {
 	generation int64
 	nodes      map[string]int64 // live ones, with their newest seq
-	recent     []embedding.Record
+	recent     []vectordb.Record
+	attributes map[string][]any // of live ones
 }
 
 // NewTopic returns an empty topic. partition says where the records of a key go, nil for any rule.
@@ -64,7 +117,7 @@ func NewTopic(rnd *rand.Rand, partitions int, control bool, partition func(key s
 		t.partition = func(key string) int { n, _ := strconv.Atoi(key[1:]); return n * 7 % partitions }
 	}
 	for s := range t.shards {
-		t.shards[s].nodes = map[string]int64{}
+		t.shards[s].nodes, t.shards[s].attributes = map[string]int64{}, map[string][]any{}
 		t.begin(s)
 	}
 	return t
@@ -117,6 +170,9 @@ func (t *Topic) begin(s int) {
 		for _, id := range slices.Sorted(maps.Keys(at.nodes)) {
 			t.publish(s, id, at.nodes[id])
 		}
+		for _, id := range slices.Sorted(maps.Keys(at.nodes)) {
+			t.publishAttributes(s, id)
+		}
 	}
 	if t.Control {
 		for p := range t.Records {
@@ -131,15 +187,42 @@ func (t *Topic) change(s int) {
 	at := &t.shards[s]
 	id := fmt.Sprintf("n%d", t.rnd.IntN(30)*len(t.shards)+s)
 	t.seq++
-	if _, live := at.nodes[id]; live && t.rnd.IntN(4) == 0 {
+	_, live := at.nodes[id]
+	switch {
+	case live && t.rnd.IntN(4) == 0:
 		delete(at.nodes, id)
-		r := embedding.Record{NodeID: id, Generation: at.generation, Shard: s, Seq: t.seq, Deleted: true}
-		at.recent = append(at.recent, r)
-		t.send(r)
-		return
+		delete(at.attributes, id)
+		t.sendNew(s, vectordb.Record{Record: embedding.Record{NodeID: id, Generation: at.generation, Shard: s,
+			Seq: t.seq, Deleted: true}})
+	case live && t.rnd.IntN(2) == 0: // attributes alone
+		at.attributes[id] = t.values()
+	default:
+		at.nodes[id], at.attributes[id] = t.seq, t.values()
+		t.publish(s, id, t.seq)
 	}
-	at.nodes[id] = t.seq
-	t.publish(s, id, t.seq)
+	t.publishAttributes(s, id)
+}
+
+// values are any attributes of a node.
+func (t *Topic) values() []any {
+	values := []any{float64(t.rnd.IntN(400)) / 4, fmt.Sprintf("\"b%d'", t.rnd.IntN(9)),
+		[]string{"a", "b,{", ""}[:t.rnd.IntN(4)], t.rnd.IntN(2) == 0, time.UnixMicro(1e15 + t.rnd.Int64N(1e15)).UTC()}
+	for i := range values {
+		if t.rnd.IntN(3) == 0 {
+			values[i] = nil
+		}
+	}
+	return values
+}
+
+// publishAttributes sends the attributes of a node, if any.
+func (t *Topic) publishAttributes(s int, id string) {
+	r := vectordb.Record{OfAttributes: true, Values: t.shards[s].attributes[id]}
+	r.NodeID = id
+	if r.Values == nil {
+		r.Values = make([]any, len(Attributes))
+	}
+	t.sendNew(s, r)
 }
 
 func (t *Topic) publish(s int, id string, seq int64) {
@@ -154,13 +237,16 @@ func (t *Topic) publish(s int, id string, seq int64) {
 		}
 		r.Vector[0] = float32(1 + t.rnd.IntN(9))
 	}
+	t.sendNew(s, vectordb.Record{Record: r})
+}
+
+// sendNew sends a record that a shard has not sent before.
+func (t *Topic) sendNew(s int, r vectordb.Record) {
 	t.shards[s].recent = append(t.shards[s].recent, r)
 	t.send(r)
 }
 
-func (t *Topic) send(r embedding.Record) {
-	t.append(t.partition(r.NodeID), vectordb.Record{Record: r})
-}
+func (t *Topic) send(r vectordb.Record) { t.append(t.partition(r.NodeID), r) }
 
 func (t *Topic) append(p int, r vectordb.Record) {
 	r.Offset = int64(len(t.Records[p]))
@@ -176,13 +262,16 @@ func (t *Topic) Ends() []int64 {
 	return out
 }
 
-// Compacted returns what is left of the topic after compaction, and the generations in it.
-func (t *Topic) Compacted(vectorless bool) (rows map[string]Seen, generations map[int64]bool) {
+// Compacted returns what is left of the topic after compaction, as target shows it, and the generations in it.
+func (t *Topic) Compacted(target Target) (rows map[string]Seen, generations map[int64]bool) {
 	rows, generations = map[string]Seen{}, map[int64]bool{}
 	for _, records := range t.Records {
-		newest := map[string]vectordb.Record{}
+		newest, attributes := map[string]vectordb.Record{}, map[string]string{}
 		for _, r := range records {
-			if r.Completion == nil {
+			switch {
+			case r.OfAttributes && target.Attributes:
+				attributes[r.NodeID] = Show(r.Values)
+			case r.Completion == nil && !r.OfAttributes:
 				newest[r.NodeID] = r
 			}
 		}
@@ -191,8 +280,8 @@ func (t *Topic) Compacted(vectorless bool) (rows map[string]Seen, generations ma
 				continue
 			}
 			generations[r.Generation] = true
-			if len(r.Vector) > 0 || vectorless {
-				rows[id] = Seen{Literal(r.Vector), r.Generation, r.Seq}
+			if len(r.Vector) > 0 || target.Vectorless {
+				rows[id] = Seen{Literal(r.Vector), r.Generation, r.Seq, attributes[id]}
 			}
 		}
 	}

@@ -28,6 +28,7 @@ func (p *Publish) modelOf(served func() *generation.Generation, shard int) *publ
 		Dim:        g.Encoder.Dim(),
 		Encode:     g.Encode,
 		Format:     p.Format.LimitTo(g.Doc.Settings.Stored),
+		Attributes: p.Attributes,
 		PassedOver: passedOver,
 		AsOf:       asOf,
 	}

@@ -54,6 +54,8 @@ type Publish struct {
 	// Format is what vectors are narrowed to, Records how a record has one.
 	Format  embedding.Format
 	Records embeddingtopic.Format
+	// Attributes are the names of those that are published beside embeddings, ascending.
+	Attributes []string
 	// Embeds: this process publishes, and does not only look whether others have.
 	Embeds bool
 	// ControlRecords: the topic says when all of a shard is published with a generation.
@@ -127,9 +129,16 @@ func (p *Publish) follower(shard int, o *outlet, traces *telemetry.Shard) *publi
 		Shard: shard, Store: p.Store, Known: p.Heads.Known(shard),
 		Outlet:    o.cursor,
 		Publisher: p.publisherOf(shard, o, traces),
-		Topic:     func(ctx context.Context) (commitlog.SinkTopic, error) { return p.sinkTopic(ctx, o.topic) },
-		Announce:  p.announcer(o),
-		Model:     func() *publish.Model { return traces.Model(o.model(shard)) },
+		Attributes: func(ctx context.Context, all []embedding.Attributes) error {
+			err := o.publisher.PublishAttributes(ctx, all)
+			if err == nil {
+				p.metrics.attributes.Add(float64(len(all)))
+			}
+			return err
+		},
+		Topic:    func(ctx context.Context) (commitlog.SinkTopic, error) { return p.sinkTopic(ctx, o.topic) },
+		Announce: p.announcer(o),
+		Model:    func() *publish.Model { return traces.Model(o.model(shard)) },
 		Failed: func(ctx context.Context, m *publish.Model, reason error) {
 			p.failed(ctx, shard, m, reason)
 		},
