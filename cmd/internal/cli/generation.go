@@ -49,6 +49,14 @@ func printGraph(p *command.Printer, d *generation.Doc) {
 		p.Line("              %s", strings.Join(notes, "; "))
 	}
 	printOrders(p, d)
+	for k, v := range d.Graph.Vectors {
+		title := ""
+		if k == 0 {
+			title = "vectors"
+		}
+		p.Line("%-13s %s, of %s, weighs %.2g beside the text: %s", title, v.Name, command.Plural(v.Items, "node"),
+			v.Weight, v.Why())
+	}
 	if d.TextOnly != "" {
 		p.Line("              made of the texts alone: %s", d.TextOnly)
 	}

@@ -80,6 +80,8 @@ func TestPage(t *testing.T) {
 	doc.Graph.Relations = []relations.Relation{{Kind: "bought", Links: 4321, Asked: 800, Dated: true, Surplus: 0.5,
 		Error: 0.02, Weight: 1, Exponent: 0.5, Scale: 1}, {Kind: hostile, Links: 77, Asked: 3, Weight: 1}}
 	doc.Graph.Weightless = 2345
+	doc.Graph.Vectors = []fit.VectorStats{{Name: "image", Length: 512, Dim: 128, Items: 1357, Weight: 0.35, Asked: 900,
+		Without: 0.838, With: 0.8516, Error: 0.0023}, {Name: "rare", Length: 3}}
 	in.Nodes = []string{source[7].NodeID, source[0].NodeID}
 	page := write(t, in)
 
@@ -90,6 +92,8 @@ func TestPage(t *testing.T) {
 		"<td class=\"n\">4–7</td><td class=\"n\">240</td>",
 		"<td>bought</td><td class=\"n\">4,321</td><td class=\"n\">1.00</td><td>texts predict the latest with an AUC of " +
 			"0.750 ± 0.010; the weights that links state count by their roots</td>",
+		"<td>image</td><td class=\"n\">512</td><td class=\"n\">1,357</td><td class=\"n\">0.35</td><td>held-out links " +
+			"are told with an AUC of 0.852, without the vector 0.838 (± 0.002)</td>", "too few vectors, or all alike",
 		"too few links to tell: 3 were held out", "2,345 links weigh nothing",
 		"Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
 	} {

@@ -21,6 +21,7 @@ import (
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
+	"giantstream/train/numeric"
 )
 
 // vectorLogs is a commit log with vectors, by shard.
@@ -213,5 +214,42 @@ func TestVectorsThatSayNothingChangeNothing(t *testing.T) {
 	}
 	if len(want) != len(got) {
 		t.Errorf("%d objects, %d with vectors", len(want), len(got))
+	}
+}
+
+// A generation that follows one lies where that does, with vectors as without.
+func TestVectorsInTheNextGeneration(t *testing.T) {
+	race.SkipComputing(t)
+	all, vectors := seenGraph(600, 20, func(int) bool { return true })
+	store := &memstore.Store{}
+	var of [2][]float32
+	for k, rows := range [][]rows.Vectors{vectors[:500], vectors} {
+		log := vectorLogs{logsOf(all, 1, 1), vectorsOf(rows, 1, 1)}
+		b := newSetup(store, log.shardLogs, viewSettings())
+		b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
+		doc := b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
+		if doc.Space != 1 || !(doc.Graph.Vectors[0].Weight > 0) {
+			t.Fatalf("generation %d is in the space %d, and the vectors weigh %+v", doc.Generation, doc.Space,
+				doc.Graph.Vectors)
+		}
+		g, err := generation.Open(t.Context(), store, doc, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of[k] = make([]float32, 400*g.Encoder.Dim())
+		var ids, texts []string
+		for _, r := range all[:400] {
+			ids, texts = append(ids, r.NodeID), append(texts, r.Text)
+		}
+		if err := g.Encode(ids, texts, of[k]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := 0.0
+	for at := 0; at < len(of[0]); at += len(of[0]) / 400 {
+		same += numeric.Cosine(of[0][at:at+len(of[0])/400], of[1][at:at+len(of[0])/400]) / 400
+	}
+	if !(same > 0.8) {
+		t.Errorf("the embeddings of two generations have a mean cosine of %.3f", same)
 	}
 }

@@ -3,6 +3,7 @@ package fit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -170,4 +171,20 @@ func (t *Training) vectorMetric(ctx context.Context, items *hybrid.ItemView) ([]
 		axes[at] *= float32(math.Sqrt(lengths[at%d]))
 	}
 	return axes, nil
+}
+
+// Why says in a few words what decided the weight.
+func (s VectorStats) Why() string {
+	switch {
+	case s.Dim == 0:
+		return "too few vectors, or all alike"
+	case s.Asked == 0:
+		return "too few links to tell"
+	}
+	figures := fmt.Sprintf("held-out links are told with an AUC of %.3f, without the vector %.3f (± %.3f)", s.With,
+		s.Without, s.Error)
+	if s.Weight > 0 {
+		return figures
+	}
+	return "it does not help: " + figures
 }

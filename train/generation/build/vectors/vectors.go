@@ -29,7 +29,7 @@ const (
 	// sampleRows and sampleNumbers bound what the directions of all views are fitted on, in vectors of each view and in
 	// numbers of all, but leastRows of each view there are. With fewer, a vector is no view.
 	sampleRows    = 1 << 13
-	sampleNumbers = 1 << 23
+	sampleNumbers = 1 << 22
 	leastRows     = 256
 	iterations    = 4
 	// chunk is how many vectors are mapped at a time.
@@ -196,13 +196,13 @@ func (s *sample) fit(t *work.Task, length int) (*hybrid.VectorMap, error) {
 	if err != nil {
 		return nil, err
 	}
-	directions := make([]float32, 0, len(s.of)*length)
+	directions, direction := make([]float32, 0, len(s.of)*length), make([]float32, length)
 	for _, v := range s.of {
-		direction := make([]float32, length)
 		if plain.Centre(v.x, direction) {
 			directions = append(directions, direction...)
 		}
 	}
+	s.of = nil // the rest takes as much again, several times
 	n := len(directions) / length
 	sums := make([]float64, length)
 	for at, v := range directions {
