@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -43,11 +44,43 @@ func (x *Index) load(ctx context.Context) (table.Metadata, error) {
 	if x.opts.Location != "" {
 		opts = append(opts, catalog.WithLocation(x.opts.Location))
 	}
-	t, err = x.catalog.CreateTable(ctx, x.opts.Table, x.kind.schema(), opts...)
+	schema := x.kind.schema()
+	first := iceberg.NewSchemaWithIdentifiers(0, schema.IdentifierFieldIDs,
+		schema.Fields()[:schema.NumFields()-x.kind.added]...)
+	t, err = x.catalog.CreateTable(ctx, x.opts.Table, first, opts...)
 	if err != nil {
 		return nil, classify(fmt.Errorf("create the table: %w", err)) // one that another has made is found next time
 	}
 	return t.Metadata(), nil
+}
+
+// evolve adds the optional columns that a table lacks, because it is new or of an earlier release. Its files stay as
+// they are.
+func (x *Index) evolve(ctx context.Context, meta table.Metadata) (table.Metadata, error) {
+	now := meta.CurrentSchema()
+	fields := slices.Clone(now.Fields())
+	for _, w := range x.kind.schema().Fields() {
+		if _, ok := now.FindFieldByName(w.Name); ok || w.Required {
+			continue // check looks at it
+		}
+		if w.ID <= meta.LastColumnID() && len(fields) == now.NumFields() {
+			return nil, fmt.Errorf("%w: the table lacks the column %s, and others have been added to it meanwhile. "+
+				"Name a table that does not exist, and it is made", vectordb.ErrRefused, w.Name)
+		}
+		fields = append(fields, w)
+	}
+	if len(fields) == now.NumFields() {
+		return meta, nil
+	}
+	schema := iceberg.NewSchemaWithIdentifiers(now.ID+1, now.IdentifierFieldIDs, fields...)
+	meta, _, err := x.catalog.CommitTable(ctx, x.opts.Table, []table.Requirement{
+		table.AssertTableUUID(meta.TableUUID()), table.AssertCurrentSchemaID(now.ID),
+		table.AssertLastAssignedFieldID(meta.LastColumnID())},
+		[]table.Update{table.NewAddSchemaUpdate(schema), table.NewSetCurrentSchemaUpdate(-1)})
+	if err != nil {
+		return nil, classify(fmt.Errorf("add columns to the table: %w", err))
+	}
+	return meta, nil
 }
 
 // check says why a table cannot be written.

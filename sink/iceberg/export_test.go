@@ -139,6 +139,10 @@ var factColumns = []parquetio.Column[rows.Committed]{
 	parquetio.Scalar("event_time", parquetio.Int64(), func(r *rows.Committed, v int64) { r.EventTime = v }),
 	parquetio.Scalar("seq", parquetio.Int64(), func(r *rows.Committed, v int64) { r.Seq = v }),
 	parquetio.List("labels", parquetio.String(), func(r *rows.Committed, v []string) { r.Labels = v }),
+	parquetio.List("link_ends", parquetio.String(), func(r *rows.Committed, v []string) { r.LinkEnds = v }),
+	parquetio.List("link_kinds", parquetio.String(), func(r *rows.Committed, v []string) { r.LinkKinds = v }),
+	parquetio.List("link_weights", parquetio.Float(), func(r *rows.Committed, v []float32) { r.LinkWeights = v }),
+	parquetio.List("link_times", parquetio.Int64(), func(r *rows.Committed, v []int64) { r.LinkTimes = v }),
 }
 
 var columns = []parquetio.Column[embedding.Record]{

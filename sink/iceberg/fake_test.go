@@ -86,7 +86,9 @@ func (f *fake) CommitTable(_ context.Context, _ table.Identifier, requirements [
 	if f.mains == nil {
 		f.mains = map[table.Metadata]bool{}
 	}
-	f.mains[meta] = true
+	if meta.CurrentSnapshot() != nil {
+		f.mains[meta] = true
+	}
 	return meta, "", nil
 }
 

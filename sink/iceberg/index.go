@@ -108,6 +108,9 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		x.catalog = c
 	}
 	meta, err := x.load(ctx)
+	if err == nil {
+		meta, err = x.evolve(ctx, meta)
+	}
 	if err != nil {
 		return saved, err
 	}

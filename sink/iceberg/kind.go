@@ -13,6 +13,7 @@ import (
 // kind is what a table holds: embeddings or rows.
 type kind struct {
 	schema  func() *iceberg.Schema
+	added   int    // how many columns, the last ones, a new table gets after it was made
 	comment string // of a new table
 	source  string // what the table is kept equal to, for people
 	version string // the column with the version of a row

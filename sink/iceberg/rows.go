@@ -25,11 +25,24 @@ const (
 	fieldRowSeq
 	fieldLabels
 	fieldLabel
+	fieldLinkEnds
+	fieldLinkEnd
+	fieldLinkKinds
+	fieldLinkKind
+	fieldLinkWeights
+	fieldLinkWeight
+	fieldLinkTimes
+	fieldLinkTime
 )
 
-// RowSchema is that of a table of rows.
+// RowSchema is that of a table of rows. Columns that a release has added are optional: tables get them when they are
+// opened, and their older rows have none.
 func RowSchema() *iceberg.Schema {
 	p := iceberg.PrimitiveTypes
+	link := func(id int, name string, element iceberg.Type, doc string) iceberg.NestedField {
+		return iceberg.NestedField{ID: id, Name: name, Doc: doc,
+			Type: &iceberg.ListType{ElementID: id + 1, Element: element, ElementRequired: true}}
+	}
 	return iceberg.NewSchemaWithIdentifiers(0, []int{fieldNodeID},
 		iceberg.NestedField{ID: fieldNodeID, Name: rows.ColNodeID, Type: p.String, Required: true},
 		iceberg.NestedField{ID: fieldText, Name: rows.ColText, Type: p.String, Required: true},
@@ -41,6 +54,10 @@ func RowSchema() *iceberg.Schema {
 		iceberg.NestedField{ID: fieldLabels, Name: rows.ColLabels, Required: true,
 			Type: &iceberg.ListType{ElementID: fieldLabel, Element: p.String, ElementRequired: true},
 			Doc:  "the ids of the neighbours"},
+		link(fieldLinkEnds, rows.ColLinkEnds, p.String, "those of the labels whose link has a kind or a weight"),
+		link(fieldLinkKinds, rows.ColLinkKinds, p.String, "of these links; empty for none"),
+		link(fieldLinkWeights, rows.ColLinkWeights, p.Float32, "of these links"),
+		link(fieldLinkTimes, rows.ColLinkTimes, p.TimestampTz, "event times of these links"),
 	)
 }
 
@@ -53,6 +70,11 @@ type fact struct {
 	Shard     int32    `parquet:"shard,id(5)"`
 	Seq       int64    `parquet:"seq,id(6)"`
 	Labels    []string `parquet:"labels,list,id(7)" parquet-element:",id(8)"`
+
+	LinkEnds    []string  `parquet:"link_ends,list,id(9)" parquet-element:",id(10)"`
+	LinkKinds   []string  `parquet:"link_kinds,list,id(11)" parquet-element:",dict,id(12)"`
+	LinkWeights []float32 `parquet:"link_weights,list,id(13)" parquet-element:",id(14)"`
+	LinkTimes   []int64   `parquet:"link_times,list,id(15)" parquet-element:",timestamp(microsecond),id(16)"`
 }
 
 var factFormat = parquetio.Format[fact]{Name: "iceberg-rows/1", Unbounded: []string{rows.ColText},
@@ -65,10 +87,14 @@ func (r *fact) bytes() int {
 	for _, l := range r.Labels {
 		n += 4 + len(l)
 	}
+	for i, end := range r.LinkEnds {
+		n += 20 + len(end) + len(r.LinkKinds[i])
+	}
 	return n
 }
 
-var facts = &kind{schema: RowSchema, comment: "rows of giantstream; written by giantstream-iceberg alone",
+// Catalogs number the columns of a new table anew, those of elements last, so that only one list can be among them.
+var facts = &kind{schema: RowSchema, added: 4, comment: "rows of giantstream; written by giantstream-iceberg alone",
 	source: "the commit log", version: "seq", format: factFormat.Name, summary: summarizeLog, put: putter(factFormat)}
 
 // Keys of a snapshot's summary; docs/ICEBERG.md says what each holds.
@@ -187,8 +213,9 @@ func factOf(row *rows.Committed, shard int) *change {
 		return c // it counts for nothing, since it cannot be staged; a block of the log bounds how many there are
 	}
 	f := &fact{NodeID: row.NodeID, Text: row.Text, Class: row.Class, EventTime: row.EventTime, Shard: int32(shard),
-		Seq: row.Seq, Labels: row.Labels}
-	c.row, c.bytes = f, int64(f.bytes()+16*len(f.Labels)+200)
+		Seq: row.Seq, Labels: row.Labels, LinkEnds: row.LinkEnds, LinkKinds: row.LinkKinds,
+		LinkWeights: row.LinkWeights, LinkTimes: row.LinkTimes}
+	c.row, c.bytes = f, int64(f.bytes()+16*len(f.Labels)+32*len(f.LinkEnds)+300)
 	return c
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	iceberggo "github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
 	"giantstream/sink/iceberg"
@@ -115,6 +117,57 @@ func testRows(t *testing.T, seed uint64) {
 	t.Logf("%d snapshots of main were checked, %d manifests folded", cuts, p.Folded)
 	if cuts == 0 {
 		t.Fatal("no snapshot of main was checked")
+	}
+}
+
+// TestRowsGetColumns: a table of an earlier release gets the columns that it lacks, and rows with them; one to which
+// somebody else has added columns is refused.
+func TestRowsGetColumns(t *testing.T) {
+	w := newWorld(1, 0)
+	w.calm = true
+	o := w.options()
+	all := iceberg.RowSchema()
+	earlier := iceberggo.NewSchemaWithIdentifiers(0, all.IdentifierFieldIDs, all.Fields()[:7]...)
+	if _, err := w.catalog.CreateTable(t.Context(), o.Table, earlier,
+		catalog.WithProperties(iceberggo.Properties{"format-version": "2"})); err != nil {
+		t.Fatal(err)
+	}
+	p := rowtabletest.New(t, &memstore.Store{}, w.rnd, 1)
+	for range 5 {
+		p.Commit(t, 0)
+	}
+	follow := func() error {
+		f := rowtable.New(rowtable.Options{Store: p.Store, Table: iceberg.NewRows(w.options()), Pause: time.Microsecond,
+			Log: slog.New(slog.DiscardHandler)})
+		return errors.Join(f.Open(t.Context()), f.Run(t.Context(), true))
+	}
+	for range 2 { // the second time there is nothing to add
+		if err := follow(); err != nil {
+			t.Fatal(err)
+		}
+		p.Commit(t, 0)
+	}
+	if err := follow(); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := factsOf(t, w.catalog.meta, &iceberg.Facts{Store: w.store})
+	if diff := rowtabletest.Differ(got, p.RowsAt(t, p.Cut())); diff != "" {
+		t.Error(diff)
+	}
+	if now := w.catalog.meta.CurrentSchema(); now.NumFields() != all.NumFields() || now.ID != 1 {
+		t.Errorf("the table ends with schema %d of %d columns", now.ID, now.NumFields())
+	}
+	w = newWorld(2, 0)
+	w.calm = true
+	other := append(earlier.Fields(), iceberggo.NestedField{ID: 9, Name: "mine", Type: iceberggo.PrimitiveTypes.String})
+	if _, err := w.catalog.CreateTable(t.Context(), o.Table,
+		iceberggo.NewSchemaWithIdentifiers(0, all.IdentifierFieldIDs, other...),
+		catalog.WithProperties(iceberggo.Properties{"format-version": "2"})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := iceberg.NewRows(w.options()).Open(t.Context(), "shop", "a", "", 1, false); !errors.Is(err,
+		vectordb.ErrRefused) {
+		t.Errorf("a table with a column of somebody else: %v", err)
 	}
 }
 

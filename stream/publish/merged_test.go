@@ -83,3 +83,47 @@ func TestFollowerReadsMergedRows(t *testing.T) {
 		})
 	}
 }
+
+// A follower that falls behind without a failure reads blocks. Attributes that changed alone come behind the row of
+// their node, unless the row is the newer one.
+func TestAttributesOfMergedRows(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	model := generationAt(t, store, 1, 0)
+	model.Attributes = []string{"price"}
+	f := follower(store, to, func() *Model { return model })
+	price := func(seq int) string { return fmt.Sprintf(`{"price":%d}`, seq) }
+	row := func(id string, seq int) rows.Row {
+		return rows.Row{NodeID: id, Text: "text", EventTime: int64(seq), Attributes: price(seq)}
+	}
+	commitRows(t, store, 1, []rows.Row{row("a", 1), row("b", 1), row("c", 1)}, nil)
+	catchUp(t, f)
+	for seq := 2; seq <= 64; seq++ {
+		var changed []rows.Row
+		var alone []rows.Attributes
+		switch seq {
+		case 20, 30:
+			alone = []rows.Attributes{{NodeID: "a", Attributes: price(seq)}, {NodeID: "c", Attributes: price(seq)}}
+		case 25:
+			changed = []rows.Row{row("b", seq), row("c", seq)}
+		case 40:
+			changed = []rows.Row{row("a", seq)}
+		case 50:
+			changed = []rows.Row{{NodeID: "b", Deleted: true, EventTime: 50}}
+		}
+		commitRows(t, store, int64(seq), changed, alone)
+	}
+	c := commitlog.NewCompactor(commitlog.CompactorOptions{Store: store, Shard: shard, Grace: -1})
+	if n, err := c.Merge(t.Context()); err != nil || n == 0 {
+		t.Fatalf("merged %d blocks, %v", n, err)
+	}
+	catchUp(t, f)
+	got := map[string]string{}
+	for _, one := range to.all {
+		if a, ok := one.(embedding.Attributes); ok {
+			got[a.NodeID] = a.Attributes
+		}
+	}
+	if want := map[string]string{"a": price(40), "b": "", "c": price(30)}; !maps.Equal(got, want) {
+		t.Errorf("the topic ends with the attributes %v, want %v", got, want)
+	}
+}

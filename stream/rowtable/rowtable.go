@@ -156,7 +156,8 @@ func (f *Follower) flush(ctx context.Context, all bool) error {
 }
 
 // columns are those of facts.
-var columns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}
+var columns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted,
+	rows.ColLinkEnds, rows.ColLinkKinds, rows.ColLinkWeights, rows.ColLinkTimes}
 
 // follow applies what a shard has committed. It returns after some windows, so that no shard waits for another.
 func (f *Follower) follow(ctx context.Context, s *shard) (err error) {

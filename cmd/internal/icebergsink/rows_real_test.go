@@ -73,14 +73,24 @@ func testRealRows(t *testing.T, uri, python, name, location string, readers ...s
 			Class  string
 			Labels []string
 			Seq    int64
+
+			Ends    []string    `json:"link_ends"`
+			Kinds   []string    `json:"link_kinds"`
+			Weights []float32   `json:"link_weights"`
+			Times   []time.Time `json:"link_times"`
 		}
-		readBy(t, python, &found, reader, uri, "process."+name, "node_id,text,class,labels,seq")
+		readBy(t, python, &found, reader, uri, "process."+name,
+			"node_id,text,class,labels,seq,link_ends,link_kinds,link_weights,link_times")
 		got := map[string]rows.Committed{}
 		for _, r := range found {
 			if _, twice := got[r.NodeID]; twice {
 				t.Errorf("%s reads two rows of %s", reader, r.NodeID)
 			}
-			row := rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels, EventTime: r.Seq}
+			row := rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels, EventTime: r.Seq,
+				LinkEnds: r.Ends, LinkKinds: r.Kinds, LinkWeights: r.Weights}
+			for _, at := range r.Times {
+				row.LinkTimes = append(row.LinkTimes, at.UnixMicro())
+			}
 			got[r.NodeID] = rows.Committed{Row: row, Seq: r.Seq}
 		}
 		if diff := rowtabletest.Differ(got, p.RowsAt(t, p.Cut())); diff != "" {

@@ -169,7 +169,7 @@ func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph ma
 	if err != nil || current == nil {
 		return 0
 	}
-	last, loose := w.sinks[outlet].newest()
+	last, attributes := w.sinks[outlet].newest()
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		if _, ok := graph[id]; !ok {
 			w.fail("the sink topic has an embedding of %s, which is no node", id)
@@ -185,11 +185,25 @@ func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph ma
 		}
 		switch {
 		case ok:
-		case loose[id]:
+		case got.loose:
 			excused++
 		default:
-			w.fail("the sink topic ends with %+v for %s, whose row is %+v; generation %d", got, id, facts(row),
+			w.fail("the sink topic ends with %+v for %s, whose row is %+v; generation %d", got.Record, id, facts(row),
 				current.number)
+		}
+		want, beside := row.Attributes, ""
+		if row.Deleted || want == mutation.NoAttributes {
+			want = ""
+		}
+		if a := attributes[id]; a.attributes != nil {
+			beside = a.attributes.Attributes
+		}
+		switch {
+		case beside == want:
+		case attributes[id].loose:
+			excused++
+		default:
+			w.fail("the sink topic ends with the attributes %q of %s, whose row is %+v", beside, id, facts(row))
 		}
 	}
 	return excused

@@ -42,7 +42,8 @@ func (g *generation) model(shard int) *publish.Model {
 		return nil
 	}
 	return &publish.Model{Generation: g.number, Cut: g.cut[shard], Parts: g.parts[shard : shard+1], Dim: dim,
-		Encode: func(_, texts []string, out []float32) error { embed(g.number, texts, out); return nil }}
+		Attributes: []string{"brand", "price"},
+		Encode:     func(_, texts []string, out []float32) error { embed(g.number, texts, out); return nil }}
 }
 
 // numbersIn lists the generations that have an object of a name.

@@ -14,14 +14,16 @@ type sinkTopic struct {
 	canaries bool
 	mu       sync.Mutex
 	records  []published
-	// newest is the record of each node with the highest manifest.
-	newestOf map[string]published
-	running  map[*followerRun]bool
+	// newestOf is the record of each node with the highest manifest, attributesOf that of its attributes.
+	newestOf, attributesOf map[string]published
+	running                map[*followerRun]bool
 }
 
+// published is a record of an embedding, or of attributes.
 type published struct {
 	embedding.Record
-	run *followerRun
+	attributes *embedding.Attributes // nil for an embedding
+	run        *followerRun
 }
 
 // followerRun is one run of a follower.
@@ -46,7 +48,8 @@ func (t *sinkTopic) begin(p *process, shard int) *followerRun {
 		}
 	}
 	if t.running == nil {
-		t.running, t.newestOf = map[*followerRun]bool{}, map[string]published{}
+		t.running = map[*followerRun]bool{}
+		t.newestOf, t.attributesOf = map[string]published{}, map[string]published{}
 	}
 	t.running[run] = true
 	return run
@@ -59,8 +62,12 @@ func (t *sinkTopic) end(run *followerRun) {
 }
 
 // forward checks that a node does not go back in time, unless two followers were at work at once: Kafka fences neither.
-func (t *sinkTopic) forward(run *followerRun, r embedding.Record) {
-	before, ok := t.newestOf[r.NodeID]
+func (t *sinkTopic) forward(r published) {
+	run, newestOf := r.run, t.newestOf
+	if r.attributes != nil {
+		newestOf = t.attributesOf
+	}
+	before, ok := newestOf[r.NodeID]
 	if ok && r.Seq < before.Seq {
 		if !run.beside[before.run] && (run != before.run || len(run.beside) == 0) {
 			run.process.world.fail("%s goes back from manifest %d, which %s has published, to %d by %s", r.NodeID,
@@ -68,7 +75,21 @@ func (t *sinkTopic) forward(run *followerRun, r embedding.Record) {
 		}
 		return
 	}
-	t.newestOf[r.NodeID] = published{r, run}
+	newestOf[r.NodeID] = r
+}
+
+// appendAttributes appends records of attributes.
+func (t *sinkTopic) appendAttributes(run *followerRun, all []embedding.Attributes) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range all {
+		r := published{embedding.Record{NodeID: a.NodeID, Seq: a.Seq}, &a, run}
+		if a.Attributes != "" { // a tombstone has no manifest
+			t.forward(r)
+		}
+		t.records = append(t.records, r)
+	}
+	run.unsettled += len(all)
 }
 
 func (t *sinkTopic) append(run *followerRun, records []embedding.Record) {
@@ -79,9 +100,9 @@ func (t *sinkTopic) append(run *followerRun, records []embedding.Record) {
 			run.process.world.fail("%s publishes generation %d of %s on the embeddings topic, and nobody has "+
 				"promoted it", run.process.name, r.Generation, r.NodeID)
 		}
-		t.forward(run, r)
 		r.Vector = slices.Clone(r.Vector)
-		t.records = append(t.records, published{r, run})
+		t.forward(published{r, nil, run})
+		t.records = append(t.records, published{r, nil, run})
 	}
 	run.unsettled += len(records)
 }
@@ -93,19 +114,29 @@ func (t *sinkTopic) settled(run *followerRun) {
 	run.unsettled = 0
 }
 
-// newest returns the last record of each node, and whether its follower could not account for it: the process was
-// killed before it looked at the cursor again, or the store did not answer.
-func (t *sinkTopic) newest() (last map[string]embedding.Record, loose map[string]bool) {
+// last is the last record of a node, of its embedding or of its attributes. loose: its follower could not account for
+// it. The process was killed before it looked at the cursor again, or the store did not answer.
+type last struct {
+	published
+	loose bool
+}
+
+// newest returns the last records of each node.
+func (t *sinkTopic) newest() (embeddings, attributes map[string]last) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last, loose = map[string]embedding.Record{}, map[string]bool{}
+	embeddings, attributes = map[string]last{}, map[string]last{}
 	left := map[*followerRun]int{}
 	for _, r := range slices.Backward(t.records) {
 		left[r.run]++
-		if _, ok := last[r.NodeID]; !ok {
-			last[r.NodeID], loose[r.NodeID] = r.Record,
-				left[r.run] <= r.run.unsettled && (r.run.process.isCrashed() || r.run.unanswered.Load())
+		of := embeddings
+		if r.attributes != nil {
+			of = attributes
+		}
+		if _, ok := of[r.NodeID]; !ok {
+			of[r.NodeID] = last{r, left[r.run] <= r.run.unsettled &&
+				(r.run.process.isCrashed() || r.run.unanswered.Load())}
 		}
 	}
-	return last, loose
+	return embeddings, attributes
 }

@@ -171,10 +171,11 @@ func (p *process) follow(ctx context.Context, number int, outlet commitlog.Outle
 	s.answered = func(err error) { run.unanswered.Store(err != nil) }
 	return publish.New(publish.Options{
 		Shard: number, Store: p.rows.Store(s), Outlet: outlet, Publisher: &publisher{a, to, run},
-		Known:     p.manifests.LookupFor(number),
-		SaveEvery: func() time.Duration { return w.plan.saveEvery },
-		Model:     func() *publish.Model { return p.serving.Load().model(outlet, number) },
-		Poll:      time.Second, Log: slog.New(slog.DiscardHandler),
+		Attributes: (&publisher{a, to, run}).PublishAttributes,
+		Known:      p.manifests.LookupFor(number),
+		SaveEvery:  func() time.Duration { return w.plan.saveEvery },
+		Model:      func() *publish.Model { return p.serving.Load().model(outlet, number) },
+		Poll:       time.Second, Log: slog.New(slog.DiscardHandler),
 	}).Run(ctx)
 }
 
@@ -278,16 +279,30 @@ func (p *publisher) Publish(ctx context.Context, records []embedding.Record) err
 	if len(records) == 0 {
 		return nil
 	}
+	return p.send(ctx, len(records), records[0].NodeID, func(n int) { p.topic.append(p.run, records[:n]) })
+}
+
+// PublishAttributes sends attributes in the same way.
+func (p *publisher) PublishAttributes(ctx context.Context, all []embedding.Attributes) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return p.send(ctx, len(all), "attributes of "+all[0].NodeID, func(n int) {
+		p.topic.appendAttributes(p.run, all[:n])
+	})
+}
+
+// send lets all n records arrive, or, after a failure, none or the first of them.
+func (p *publisher) send(ctx context.Context, n int, first string, arrive func(n int)) error {
 	fate, err := p.actor.begin(ctx, "publish", "")
-	n := len(records)
 	if err != nil {
 		if fate != dropped {
 			return err
 		}
 		// Some of it arrives.
-		n = p.actor.process.world.dice.randFor("publish", p.actor.name, records[0].NodeID).IntN(n + 1)
+		n = p.actor.process.world.dice.randFor("publish", p.actor.name, first).IntN(n + 1)
 	}
-	p.topic.append(p.run, records[:n])
+	arrive(n)
 	if err != nil {
 		return err
 	}

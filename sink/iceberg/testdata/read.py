@@ -85,4 +85,5 @@ def compact(uri, table, columns):
 readers = {"compact": compact, "duckdb": duckdb, "pyiceberg": pyiceberg, "pyspark": pyspark}
 for task in [sys.argv[1:]] if len(sys.argv) > 1 else map(str.split, sys.stdin):
     reader, uri, table, *columns = task
-    print(json.dumps(readers[reader](uri, table, columns[0].split(",") if columns else COLUMNS)), flush=True)
+    rows = readers[reader](uri, table, columns[0].split(",") if columns else COLUMNS)
+    print(json.dumps(rows, default=datetime.datetime.isoformat), flush=True)

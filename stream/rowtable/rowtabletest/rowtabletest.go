@@ -61,7 +61,11 @@ func (p *Pipeline) Commit(t *testing.T, shard int) {
 		r := rows.Row{NodeID: id, EventTime: seq, Text: fmt.Sprintf("%s as of %d", id, seq),
 			Class: []string{"", "c"}[p.rnd.IntN(2)]}
 		for l := range p.rnd.IntN(3) {
-			r.Labels = append(r.Labels, fmt.Sprint("l", l))
+			link := rows.Link{Weight: 1, Plain: true}
+			if p.rnd.IntN(2) == 0 {
+				link = rows.Link{Kind: []string{"", "also_bought"}[p.rnd.IntN(2)], Weight: 1.5, Time: seq}
+			}
+			r.AddLabel(fmt.Sprint("l", l), link)
 		}
 		if p.rnd.IntN(4) == 0 {
 			r = rows.Row{NodeID: id, EventTime: seq, Deleted: true}
@@ -171,6 +175,9 @@ func Differ(got, want map[string]rows.Committed) string {
 		g, w := got[id], want[id]
 		if len(g.Labels) == 0 && len(w.Labels) == 0 {
 			g.Labels, w.Labels = nil, nil
+		}
+		if len(g.LinkEnds) == 0 && len(w.LinkEnds) == 0 {
+			g.LinkEnds, g.LinkKinds, g.LinkWeights, g.LinkTimes = nil, nil, nil, nil
 		}
 		if !reflect.DeepEqual(g, w) {
 			return fmt.Sprintf("%s is %+v, want %+v", id, g, w)
