@@ -297,6 +297,12 @@ var mutations = []mutation{
 	{"sink/vectordb/milvus/fence.go", "a process leaves tables the aliases that earlier ones have written through",
 		`	return x.dropWriters(ctx, collection, all, to)`,
 		`	return x.dropWriters(ctx, x.sinkCollection(), all, to)`},
+	{"sink/vectordb/qdrant/attributes.go", "a late write of attributes replaces newer ones",
+		`less("offset", r.Offset), less(attributesOffset, r.Offset)`,
+		`less("offset", r.Offset)`},
+	{"sink/vectordb/opensearch/attributes.go", "attributes are written of records that the document has passed",
+		`at >= offset {`,
+		`at >= 1<<60 {`},
 
 	// Contents
 	{"internal/seal/seal.go", "a document may lie in the place of another one of its store",
