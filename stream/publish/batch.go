@@ -39,6 +39,9 @@ type batcher struct {
 
 // add adds the rows of one window, or of a merged block.
 func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
+	if err := b.addVectors(ctx, s); err != nil {
+		return err
+	}
 	columns := []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}
 	for r, err := range s.Rows(ctx, b.opts.Store, rows.ReadOptions{Columns: columns}) {
 		if err != nil {
@@ -107,7 +110,11 @@ func (b *batcher) send(ctx context.Context) error {
 	dim := b.model.Dim
 	// The records keep views into vectors, so each batch gets its own.
 	vectors := make([]float32, len(b.texts)*dim)
-	if err := b.model.Encode(b.ids, b.texts, vectors); err != nil {
+	encode := b.model.Encode
+	if e := b.Follower.vectors.encoder; e != nil {
+		encode = e.Encode
+	}
+	if err := encode(b.ids, b.texts, vectors); err != nil {
 		return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w",
 			b.opts.Shard, b.from, b.to, b.model.Generation, err)
 	}
