@@ -282,6 +282,17 @@ func (s *Segment) Orders(ctx context.Context, store sink.Store) iter.Seq2[rows.O
 	}
 }
 
+// Vectors yields the segment's rows of vectors, in the order of Rows.
+func (s *Segment) Vectors(ctx context.Context, store sink.Store) iter.Seq2[VectorsRow, error] {
+	return func(yield func(VectorsRow, error) bool) {
+		for row, err := range rowsOf(ctx, store, rows.NodeVectors, s, rows.ReadOptions{}) {
+			if !yield(vectorsRow(row), err) {
+				return
+			}
+		}
+	}
+}
+
 // Horizon says which orders count no more as of manifest To, by this shard.
 func (s *Segment) Horizon() rows.Horizon { return s.horizon }
 

@@ -101,6 +101,8 @@ type Model interface {
 	Featurize(row *rows.Row) error
 	// EmbedNodes makes embeddings of nodes, in the form that is stored: vector and status alone.
 	EmbedNodes(ids, texts []string) ([]embedding.Record, error)
+	// Follow lets a node have the vectors that an input states.
+	Follow(*rows.Vectors)
 }
 
 const (

@@ -193,6 +193,13 @@ func (e *run) records(ctx context.Context, shard int, src *source, model Model,
 			ids, texts, out = ids[:0], texts[:0], out[:0]
 			return true
 		}
+		for r, err := range src.vectors(ctx, shard) {
+			if err != nil {
+				yield(embedding.Record{}, err)
+				return
+			}
+			model.Follow(&r.Vectors)
+		}
 		for r, err := range src.rows(ctx, shard) {
 			if err != nil {
 				yield(embedding.Record{}, err)

@@ -44,6 +44,9 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 	if err != nil {
 		return err
 	}
+	if err := b.addVectors(ctx, s); err != nil {
+		return err
+	}
 	columns := []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}
 	if len(b.model.Attributes) > 0 {
 		columns = append(columns, rows.ColAttributes)
@@ -145,7 +148,11 @@ func (b *batcher) sendRecords(ctx context.Context) error {
 	dim := b.model.Dim
 	// The records keep views into vectors, so each batch gets its own.
 	vectors := make([]float32, len(b.texts)*dim)
-	if err := b.model.Encode(b.ids, b.texts, vectors); err != nil {
+	encode := b.model.Encode
+	if e := b.Follower.vectors.encoder; e != nil {
+		encode = e.Encode
+	}
+	if err := encode(b.ids, b.texts, vectors); err != nil {
 		return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w",
 			b.opts.Shard, b.from, b.to, b.model.Generation, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 )
 
@@ -38,6 +39,17 @@ type Model struct {
 	AsOf time.Time
 	// Encode writes the embedding of the node ids[i], whose text is texts[i], to out[i*Dim : (i+1)*Dim].
 	Encode func(ids, texts []string, out []float32) error
+	// Follow, if not nil, returns an encoder that takes the place of Encode: the embeddings of nodes change with their
+	// vectors, which it has as of the cut.
+	Follow func() Encoder
+}
+
+// Encoder makes embeddings of nodes as they are now.
+type Encoder interface {
+	// Follow lets a node have the vectors that an input states.
+	Follow(*rows.Vectors)
+	// Encode is Model.Encode.
+	Encode(ids, texts []string, out []float32) error
 }
 
 // position is the cursor of all rows up to manifest seq.
@@ -137,7 +149,8 @@ type Follower struct {
 	// repeats: records after the position may have been sent already, by this follower or another.
 	repeats bool
 	// ahead are the newest rows of a stretch after the position that the topic may have.
-	ahead newest
+	ahead   newest
+	vectors vectors
 	// unsavedRows and unsavedSegments were published since the cursor was saved.
 	unsavedRows, unsavedSegments int
 }
@@ -263,6 +276,9 @@ func (f *Follower) lags(model *Model) bool {
 // follow publishes the manifests committed since the last step.
 func (f *Follower) follow(ctx context.Context, model *Model) error {
 	if err := f.lookAhead(ctx, model); err != nil {
+		return err
+	}
+	if err := f.vectors.follow(ctx, f, model); err != nil {
 		return err
 	}
 	b := &batcher{Follower: f, model: model}

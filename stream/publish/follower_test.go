@@ -86,15 +86,22 @@ func (t *topic) newest() []string {
 // commit writes manifest seq with one row per "id=text"; "id=" deletes.
 func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
 	t.Helper()
+	commitVectors(t, store, seq, nil, changes...)
+}
+
+// commitVectors is commit of a window with vectors.
+func commitVectors(t *testing.T, store sink.Store, seq int64, vectors []rows.Vectors, changes ...[2]string) {
+	t.Helper()
 	var batch []rows.Row
 	for _, c := range changes {
 		batch = append(batch, rows.Row{NodeID: c[0], Text: c[1], Deleted: c[1] == "", EventTime: seq})
 	}
-	commitRows(t, store, seq, batch, nil)
+	commitRows(t, store, seq, batch, nil, vectors...)
 }
 
-// commitRows writes manifest seq with rows of nodes, and with attributes that changed alone.
-func commitRows(t *testing.T, store sink.Store, seq int64, batch []rows.Row, alone []rows.Attributes) {
+// commitRows writes manifest seq with rows of nodes, with attributes that changed alone, and with vectors.
+func commitRows(t *testing.T, store sink.Store, seq int64, batch []rows.Row, alone []rows.Attributes,
+	vectors ...rows.Vectors) {
 	t.Helper()
 	m := commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: shard, Seq: seq, Writer: "test",
 		Next: map[string]int64{"nodes": seq}, Rows: int64(len(batch)), Created: time.Unix(seq, 0).UTC()}
@@ -116,6 +123,22 @@ func commitRows(t *testing.T, store sink.Store, seq int64, batch []rows.Row, alo
 		t.Fatal(err)
 	}
 	m.Objects = append(m.Objects, beside...)
+	if len(vectors) > 0 {
+		key := fmt.Sprintf("shards/%d/vectors/%020d-x-0.parquet", shard, seq)
+		info, err := rows.NodeVectors.Write(t.Context(), store, key, rows.WriteOptions{},
+			func(yield func(rows.Vectors, error) bool) {
+				for _, v := range vectors {
+					if !yield(v, nil) {
+						return
+					}
+				}
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Objects = append(m.Objects, commitlog.Object{Key: key, Rows: info.Rows, Bytes: info.Bytes,
+			Checksum: info.Checksum, Table: rows.NodeVectors.Name})
+	}
 	head, err := commitlog.Head(t.Context(), store, shard)
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,24 @@ func (c *change) setVectors(m *mutation.Mutation) error {
 		return nil
 	}
 	c.won = true
-	return c.known.vectors.mark(c, r)
+	if err := c.known.vectors.mark(c, r); err != nil {
+		return err
+	}
+	return c.markEncoded(m.ID)
+}
+
+// markEncoded notes that a node's row must be written, so that those who follow encode the node with the vectors that
+// have changed.
+func (c *change) markEncoded(id string) error {
+	n := c.known.node(id)
+	h, err := c.known.header(n)
+	if err != nil {
+		return err
+	}
+	if !c.eager && !h.exists() {
+		return c.setMark(n, markSuspect)
+	}
+	return c.mark(n)
 }
 
 // vectorRows yields the rows of the vectors that are due in a window, ascending by node and input.

@@ -78,9 +78,9 @@ func (p *pipeline) checkVectors() {
 	}
 }
 
-// TestVectorsMoveNoOtherRow: what changes vectors alone writes a row of them and no other, and what repeats them, of
-// whatever time, writes none of them.
-func TestVectorsMoveNoOtherRow(t *testing.T) {
+// TestVectorsMoveTheRowOfTheirNode: what changes vectors writes a row of them and that of the node, for those who
+// encode it, and what repeats them, of whatever time, writes neither. Those of no node have a row of their own alone.
+func TestVectorsMoveTheRowOfTheirNode(t *testing.T) {
 	picture := []mutation.Vector{{Name: "image", Precision: mutation.Float16, Data: "\x00\x3c"}}
 	node := func(price string, vectors []mutation.Vector) record {
 		return record{{Op: mutation.PutNode, Text: "text", Attributes: price, HasVectors: true, Vectors: vectors}}
@@ -99,14 +99,15 @@ func TestVectorsMoveNoOtherRow(t *testing.T) {
 	}{
 		{0, 1, node(`{"price":1}`, picture), map[string]int64{"": 1, "vectors": 1}},
 		{0, 2, node(`{"price":2}`, picture), map[string]int64{"attributes": 1}},
-		{0, 2, node(`{"price":2}`, nil), map[string]int64{"vectors": 1}},
+		{0, 2, node(`{"price":2}`, nil), map[string]int64{"": 1, "vectors": 1}},
 		{0, 3, node(`{"price":2}`, nil), map[string]int64{"attributes": 1}},
-		{2, 3, alone(picture...), map[string]int64{"vectors": 1}},
+		{2, 3, alone(picture...), map[string]int64{"": 1, "vectors": 1}},
 		{2, 4, alone(picture...), map[string]int64{}},
 		{2, 3, alone(), map[string]int64{}}, // too late
-		{2, 5, alone(), map[string]int64{"vectors": 1}},
-		{0, 6, node(`{"price":2}`, picture), map[string]int64{"attributes": 1, "vectors": 1}},
+		{2, 5, alone(), map[string]int64{"": 1, "vectors": 1}},
+		{0, 6, node(`{"price":2}`, picture), map[string]int64{"": 1, "vectors": 1}},
 		{0, 7, record{{Op: mutation.DeleteNode, HasVectors: true}}, map[string]int64{"": 1, "vectors": 1}},
+		{2, 8, alone(picture...), map[string]int64{"vectors": 1}},
 	} {
 		s.say(step.in, step.at, "n", step.said)
 		m, err := s.Commit(t.Context())

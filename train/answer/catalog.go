@@ -47,6 +47,8 @@ type Stretch struct {
 	// Orders that have changed, and which of all orders count no more by manifest To.
 	Orders  iter.Seq2[rows.Order, error]
 	Horizon rows.Horizon
+	// Vectors of nodes that have changed, nil for none: each node that has one has a row, too.
+	Vectors iter.Seq2[rows.Vectors, error]
 	// Next is, by input topic, the offset of the first record that manifest To does not cover, of the partition
 	// numbered as the shard; nil if Log.Offsets has to be asked.
 	Next map[string]int64
@@ -92,7 +94,7 @@ type Catalog struct {
 
 // state is the embeddings of one generation, brought up to the newest manifests.
 type state struct {
-	generation *generation.Generation
+	generation *generation.Following
 	seq        []int64 // by shard: the newest manifest that is in the index
 	drift      drift   // of what came after the generation's cut
 
@@ -136,7 +138,7 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 
 // load indexes a generation's own embeddings.
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
-	s := &state{generation: g, index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
+	s := &state{generation: g.Following(), index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
 		next: make([]map[string]int64, c.opts.Shards), attributes: filter.NewTable(c.opts.Attributes)}
 	var err error
 	if s.complements, err = c.complementsOf(ctx, g.Doc); err != nil {
@@ -263,6 +265,14 @@ func (s *state) know(shard int, next map[string]int64) {
 
 // follow adds a stretch.
 func (s *state) follow(shard int, stretch *Stretch) error {
+	if s.generation.TakesVectors() && stretch.Vectors != nil {
+		for v, err := range stretch.Vectors {
+			if err != nil {
+				return err
+			}
+			s.generation.Follow(&v)
+		}
+	}
 	w := s.writer()
 	for r, err := range stretch.Rows {
 		if err == nil {

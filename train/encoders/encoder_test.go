@@ -103,7 +103,7 @@ func encoders(t *testing.T) []train.Encoder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views.Vectors = []hybrid.VectorView{{Name: "image", Map: own, Items: seen,
+	views.Vectors = []hybrid.VectorView{{Name: "image", Input: 3, Map: own, Items: seen,
 		Metric: []float32{1, 2, 0, 1}}}
 	vectors, err := hybrid.New(views, []float32{1, 0, 0, 1, 2, 0, 0, 2, 3, 1, -1, 3, 5, -5, 1, 2, -2, 1}, 2)
 	if err != nil {

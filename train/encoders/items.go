@@ -23,6 +23,7 @@ const (
 	meanSuffix   = ".mean"
 	axesSuffix   = ".axes"
 	metricSuffix = ".metric"
+	inputSuffix  = ".input"
 )
 
 func vectorNames(name string) itemNames {
@@ -88,6 +89,11 @@ func loadVectors(a *safetensors.Archive) (all []hybrid.VectorView, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
+		input, err := a.Int32(vectorPrefix+name+inputSuffix, 1)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		v.Input = input[0]
 		if v.Metric, err = a.Float32(vectorPrefix+name+metricSuffix, shape[1], shape[1]); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}

@@ -78,7 +78,8 @@ func hybridTensors(e *hybrid.Encoder) ([]safetensors.Tensor, error) {
 			safetensors.Tensor{Name: vectorPrefix + own.Name + axesSuffix, Shape: []int{m.Len(), m.Dim()},
 				Float32: m.Axes()},
 			safetensors.Tensor{Name: vectorPrefix + own.Name + metricSuffix, Shape: []int{m.Dim(), m.Dim()},
-				Float32: own.Metric})
+				Float32: own.Metric},
+			safetensors.Tensor{Name: vectorPrefix + own.Name + inputSuffix, Shape: []int{1}, Int32: []int32{own.Input}})
 	}
 	return append(out,
 		safetensors.Tensor{Name: "weights", Shape: []int{v.Projection.Dim(), v.TextDim()}, Float32: v.Solution},

@@ -46,7 +46,18 @@ func (t Tail) stretches(ctx context.Context, shard int, after int64, columns ...
 				return
 			}
 			if !yield(answer.Stretch{To: segment.To, Rows: t.rows(ctx, segment, columns),
-				Orders: segment.Orders(ctx, t.Store), Horizon: segment.Horizon(), Next: segment.Next}, nil) {
+				Orders: segment.Orders(ctx, t.Store), Horizon: segment.Horizon(), Vectors: t.vectors(ctx, segment),
+				Next: segment.Next}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (t Tail) vectors(ctx context.Context, segment *commitlog.Segment) iter.Seq2[rows.Vectors, error] {
+	return func(yield func(rows.Vectors, error) bool) {
+		for r, err := range segment.Vectors(ctx, t.Store) {
+			if !yield(r.Vectors, err) || err != nil {
 				return
 			}
 		}

@@ -80,7 +80,11 @@ func (g Generations) Open(ctx context.Context, number int64) (export.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	return generation.Open(ctx, g.Store, doc, g.Device)
+	open, err := generation.Open(ctx, g.Store, doc, g.Device)
+	if err != nil {
+		return nil, err
+	}
+	return open.Following(), nil
 }
 
 // Audit implements verify.Generations.

@@ -3,27 +3,40 @@ package hybrid
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"giantstream/train/numeric"
 )
 
 // VectorView is a view of items that a vector of their own gives, such as that of a picture.
 type VectorView struct {
-	// Name is that of the vector.
-	Name string
+	// Name is that of the vector, and Input the number of the input that states it.
+	Name  string
+	Input int32
 	// Map makes rows of vectors.
 	Map *VectorMap
 	// Items are the items that have the vector, with their rows u.
 	Items *ItemView
 	// Metric is M, Dim×Dim: what the rows are multiplied by, as links say which of their directions count.
 	Metric []float32
+
+	// newer are rows that count in place of those of Items, by hashes of ids, nil for none any more.
+	newer map[uint64][]uint16
 }
 
 // write writes the view of an item, Mᵀu of the length 1, zeros if it has none. u is room for a row.
 func (v VectorView) write(id string, u, out []float32) {
 	u = u[:len(out)]
-	v.Items.Row(id, u)
 	clear(out)
+	if row, is := v.newer[numeric.HashString(id)]; !is {
+		v.Items.Row(id, u)
+	} else if row == nil {
+		return
+	} else {
+		for k, x := range row {
+			u[k] = numeric.FromBF16(x)
+		}
+	}
 	for k, x := range u {
 		if x != 0 {
 			numeric.Axpy(x, v.Metric[k*len(out):(k+1)*len(out)], out)
@@ -93,4 +106,30 @@ func (m *VectorMap) Row(x, room []float32, out []uint16) bool {
 		out[k] = numeric.BF16(v)
 	}
 	return true
+}
+
+// Following returns the same encoder, in which Follow lets items have other vectors. It takes as much for each of them
+// as Items do.
+func (e *Encoder) Following() *Encoder {
+	f := &Encoder{e.views, e.join, e.dim}
+	f.views.Vectors = slices.Clone(e.views.Vectors)
+	for k := range f.views.Vectors {
+		f.views.Vectors[k].newer = map[uint64][]uint16{}
+	}
+	return f
+}
+
+// Follow lets an item have the vectors that an input states, by name, and no others of that input. It is a method of
+// what Following returns, which must not be in use.
+func (e *Encoder) Follow(id string, input int32, vectors map[string][]float32) {
+	for _, own := range e.views.Vectors {
+		if own.Input != input {
+			continue
+		}
+		row, room := make([]uint16, own.Map.Dim()), make([]float32, own.Map.Len()+own.Map.Dim())
+		if x, has := vectors[own.Name]; !has || !own.Map.Row(x, room, row) {
+			row = nil
+		}
+		own.newer[numeric.HashString(id)] = row
+	}
 }

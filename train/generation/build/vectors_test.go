@@ -195,6 +195,28 @@ func TestVectorsAreViews(t *testing.T) {
 	if slices.Equal(out[:dim], out[dim:2*dim]) || !slices.Equal(out[2*dim:3*dim], out[3*dim:]) {
 		t.Errorf("an item with an image, its text, an item without and its text are %v", out)
 	}
+
+	// Who follows the log has the embeddings that a build makes of the same vectors, and others none of it.
+	f := g.Following()
+	seen := halfVectors[0]
+	seen.NodeID = "unknown"
+	f.Follow(&seen)
+	f.Follow(&rows.Vectors{NodeID: half[40].NodeID}) // it has none any more
+	f.Follow(&rows.Vectors{NodeID: half[0].NodeID, Input: 1})
+	got := make([]float32, 4*dim)
+	ids := []string{half[0].NodeID, "unknown", half[40].NodeID, "nobody"}
+	texts[2], texts[3] = half[40].Text, half[40].Text
+	if err := f.Encode(ids, texts, got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got[:dim], out[:dim]) || !slices.Equal(got[dim:2*dim], out[:dim]) ||
+		!slices.Equal(got[2*dim:3*dim], got[3*dim:]) {
+		t.Errorf("an item with an image, another with the same, one that has none any more and its text are %v", got)
+	}
+	if err := g.Encode(ids, texts, got); err != nil || !slices.Equal(got[dim:2*dim], out[dim:2*dim]) ||
+		slices.Equal(got[2*dim:3*dim], got[3*dim:]) {
+		t.Errorf("the generation at its cut has %v, %v", got, err)
+	}
 }
 
 // Where no vector helps, and where there is none, the generation is that of a log without vectors, to the byte.

@@ -32,6 +32,9 @@ func (p *Publish) modelOf(served func() *generation.Generation, shard int) *publ
 		PassedOver: passedOver,
 		AsOf:       asOf,
 	}
+	if g.Following().TakesVectors() {
+		m.Follow = func() publish.Encoder { return g.Following() }
+	}
 	for _, part := range g.Doc.Embeddings {
 		if part.Shard == shard {
 			m.Parts = append(m.Parts, part.Ref())

@@ -41,15 +41,19 @@ const (
 // View is a named vector of items.
 type View struct {
 	Name string `json:"name"`
+	// Input is the number of the input that states it.
+	Input int32 `json:"input"`
 	// Length of a vector, and Dim of what it is mapped to: 0 for too few vectors that differ.
 	Length int `json:"length"`
 	Dim    int `json:"dim"`
 }
 
-// find returns the place of the view that a vector of a name and length belongs to.
-func find(views []View, name string, length int) (int, bool) {
-	k, ok := slices.BinarySearchFunc(views, name, func(v View, name string) int { return cmp.Compare(v.Name, name) })
-	return k, ok && views[k].Length == length
+// find returns the place of the view that vector i of a row belongs to.
+func find(views []View, r *rows.Vectors, i int) (int, bool) {
+	k, ok := slices.BinarySearchFunc(views, r.Names[i], func(v View, name string) int {
+		return cmp.Compare(v.Name, name)
+	})
+	return k, ok && views[k].Length == lengthOf(r, i) && views[k].Input == r.Input
 }
 
 // Fit makes the views.
@@ -115,18 +119,19 @@ func each(ctx context.Context, t *work.Task, visit func(r *rows.Vectors) error) 
 // lengthOf is how many numbers vector i of a row has.
 func lengthOf(r *rows.Vectors, i int) int { return len(r.Values[i]) / int(r.Bits[i]/8) }
 
-// count returns the views, in ascending order of the names. Vectors of a name have one length, the most frequent:
-// others are of a mapping that has changed.
+// count returns the views, in ascending order of the names. Vectors of a name have one length and are of one input, the
+// most frequent: others are of a mapping that has changed.
 func count(ctx context.Context, t *work.Task) (views []View, err error) {
 	of := map[View]int{}
 	err = each(ctx, t, func(r *rows.Vectors) error {
 		for i, name := range r.Names {
-			of[View{Name: name, Length: lengthOf(r, i)}]++
+			of[View{Name: name, Input: r.Input, Length: lengthOf(r, i)}]++
 		}
 		return nil
 	})
 	byName := slices.SortedFunc(maps.Keys(of), func(a, b View) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(of[b], of[a]), cmp.Compare(a.Length, b.Length))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(of[b], of[a]), cmp.Compare(a.Input, b.Input),
+			cmp.Compare(a.Length, b.Length))
 	})
 	return slices.CompactFunc(byName, func(a, b View) bool { return a.Name == b.Name }), err
 }
@@ -171,8 +176,8 @@ func takeSamples(ctx context.Context, t *work.Task, views []View) ([]sample, err
 		all[k].limit = math.MaxUint64
 	}
 	err := each(ctx, t, func(r *rows.Vectors) error {
-		for i, name := range r.Names {
-			if k, ok := find(views, name, lengthOf(r, i)); ok {
+		for i := range r.Names {
+			if k, ok := find(views, r, i); ok {
 				if hash := graph.HashOf(r.NodeID); hash <= all[k].limit {
 					all[k].add(sampled{hash, r.EventTime, r.Numbers(i)})
 				}
@@ -270,8 +275,8 @@ func putRows(ctx context.Context, t *work.Task, views []View, mapped []*hybrid.V
 		return nil
 	}
 	err := each(ctx, t, func(r *rows.Vectors) error {
-		for i, name := range r.Names {
-			k, ok := find(views, name, lengthOf(r, i))
+		for i := range r.Names {
+			k, ok := find(views, r, i)
 			if !ok || mapped[k] == nil {
 				continue
 			}
@@ -302,8 +307,8 @@ func Views(ctx context.Context, b *work.Build) ([]View, error) {
 	return work.StatsOf[[]View](ctx, b, stages.Vectors, 0)
 }
 
-// Load reads the views, each with the weight 1. Where two inputs state a vector of one name, and where two ids have the
-// same hash, the one counts that was stated last.
+// Load reads the views, each with the weight 1. Of two ids that have the same hash, the one counts whose vector was
+// stated last.
 func Load(ctx context.Context, t *work.Task) (all []hybrid.VectorView, err error) {
 	views, err := Views(ctx, t.Build)
 	if err != nil {
@@ -326,7 +331,7 @@ func Load(ctx context.Context, t *work.Task) (all []hybrid.VectorView, err error
 		}
 		numbers := make([]float32, len(b)/4)
 		sections.ReadFloats(b, numbers)
-		view := hybrid.VectorView{Name: v.Name}
+		view := hybrid.VectorView{Name: v.Name, Input: v.Input}
 		if view.Map, err = hybrid.NewVectorMap(numbers[:v.Length], numbers[v.Length:]); err != nil {
 			return nil, from.Damaged(err)
 		}

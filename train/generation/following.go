@@ -1,0 +1,52 @@
+package generation
+
+import (
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
+	"giantstream/train"
+	"giantstream/train/encoders/hybrid"
+)
+
+// Following is a generation as nodes have other vectors than at its cut. Those who read the commit log after the cut
+// have one each, as each is somewhere else. It is not safe for concurrent use.
+type Following struct {
+	*Generation
+	encoder *hybrid.Encoder // nil for an encoder that knows no vectors
+}
+
+// Following returns the generation as of its cut.
+func (g *Generation) Following() *Following {
+	f := &Following{Generation: g}
+	if e, is := g.Encoder.(*hybrid.Encoder); is && len(e.Views().Vectors) > 0 {
+		f.encoder = e.Following()
+	}
+	return f
+}
+
+// TakesVectors says whether vectors of nodes change embeddings.
+func (f *Following) TakesVectors() bool { return f.encoder != nil }
+
+// Follow lets a node have the vectors that an input states in a row that was committed after the cut.
+func (f *Following) Follow(r *rows.Vectors) {
+	if f.encoder == nil {
+		return
+	}
+	vectors := make(map[string][]float32, len(r.Names))
+	for i, name := range r.Names {
+		vectors[name] = r.Numbers(i)
+	}
+	f.encoder.Follow(r.NodeID, r.Input, vectors)
+}
+
+// Encode writes the embeddings of nodes, as they are now, to out, one after the other.
+func (f *Following) Encode(ids, texts []string, out []float32) error {
+	if f.encoder == nil {
+		return f.Generation.Encode(ids, texts, out)
+	}
+	return train.EncodeItems(f.encoder, ids, texts, nil, out)
+}
+
+// EmbedNodes makes embeddings of nodes, as they are now, in the form that the generation stores.
+func (f *Following) EmbedNodes(ids, texts []string) ([]embedding.Record, error) {
+	return f.embed(texts, func(out []float32) error { return f.Encode(ids, texts, out) })
+}
