@@ -62,6 +62,6 @@ func (m Membership) Explain(ctx context.Context, name string, err error) error {
 	}
 	return fmt.Errorf("%w: the workers of a group are of one pipeline (this store is of pipeline %s) and have the "+
 		"same version. With role stream either all or none of them have role embed, and with that role all have the "+
-		"same kafka.topics.embeddings, sink.canary_topic, sink.embedding_type, sink.embedding_dim and sinks.attributes "+
-		"(here %s). Stop those that differ", err, m.Pipeline, m.Published)
+		"same kafka.topics.embeddings, sink.canary_topic, sink.embedding_type, sink.embedding_dim and "+
+		"sinks.attributes (here %s). Stop those that differ", err, m.Pipeline, m.Published)
 }
