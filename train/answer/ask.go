@@ -305,8 +305,8 @@ func (q *basketQuestion) ask(c *Catalog) (any, error) {
 // body reads the body of a request.
 func body(r *http.Request) ([]byte, error) {
 	data, err := io.ReadAll(r.Body)
-	if errors.As(err, new(*http.MaxBytesError)) {
-		return nil, fmt.Errorf("the body has more than %d bytes: %w", maxBody, err)
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return nil, fmt.Errorf("the body has more than %d bytes: %w", tooLarge.Limit, err)
 	}
 	if err != nil {
 		return nil, badRequest{fmt.Errorf("the body: %w", err)}

@@ -49,11 +49,11 @@ const goesWith = "goes-with"
 // SimilarPath is the path before the id in GET /similar/{id}.
 const SimilarPath = "/similar/"
 
-// Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed and GET /openapi.json. It
-// computes one request at a time per processor. Further requests wait a moment, and those beyond maxWaiting per
-// processor get the status 503. observe, if not nil, is called after each answer. What follows SimilarPath in the path
-// is the id, slashes and dots included. The caller refuses parameters of the query other than Parameters and Lists with
-// GET, id and explain of GET /goes-with, and FreshParameters.
+// Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed, POST OpenAIPath and GET
+// /openapi.json. It computes one request at a time per processor. Further requests wait a moment, and those beyond
+// maxWaiting per processor get the status 503. observe, if not nil, is called after each answer. What follows
+// SimilarPath in the path is the id, slashes and dots included. The caller refuses parameters of the query other than
+// Parameters and Lists with GET, id and explain of GET /goes-with, and FreshParameters.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -67,6 +67,7 @@ func Handler(c *Catalog, observe func(kind string, took time.Duration, status in
 	mux.Handle("GET /goes-with", h.handle(goesWith, h.goesWithIDs))
 	mux.Handle("POST /goes-with", h.handle(goesWith, h.askBody(c.GoesWithJSON)))
 	mux.Handle("POST /embed", h.handle("embed", h.embed))
+	mux.Handle("POST "+OpenAIPath, h.handleAs("embed", h.openAI, maxInputBody, openAIError))
 	byID := h.handle("similar", h.byID)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		get := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -85,9 +86,17 @@ var errBusy = errors.New("too many requests at once, try again in a moment")
 
 // handle returns the HTTP handler of a function that answers requests of one kind.
 func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) http.Handler {
+	return h.handleAs(kind, answer, maxBody, func(err error, _ int) any {
+		return map[string]string{"error": err.Error()}
+	})
+}
+
+// handleAs is handle with bodies of at most so many bytes, and with errors of a shape.
+func (h *handler) handleAs(kind string, answer func(*http.Request) (any, error), most int64,
+	explain func(err error, status int) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		var body any
 		err := h.fresh(w, r)
 		if err == nil {
@@ -99,7 +108,7 @@ func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) h
 		status := http.StatusOK
 		if err != nil {
 			status = statusOf(err)
-			body = map[string]string{"error": err.Error()}
+			body = explain(err, status)
 		}
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")

@@ -60,6 +60,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 				parameters: append([]string{"id" + endpoint.List, "explain"}, wanted...)},
 			route{pattern: "POST /goes-with", handler: questions, parameters: fresh},
 			route{pattern: "POST /embed", handler: questions, parameters: fresh},
+			route{pattern: "POST " + answer.OpenAIPath, handler: questions, parameters: fresh},
 			route{pattern: "GET /openapi.json", handler: questions})
 	}
 	return routes

@@ -1,0 +1,188 @@
+package answer
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"giantstream/internal/vector"
+)
+
+// embedded is an answer in OpenAI's shape.
+type embedded struct {
+	Object, Model string
+	Data          []struct {
+		Object    string
+		Index     int
+		Embedding json.RawMessage
+	}
+	Usage struct {
+		Prompt int `json:"prompt_tokens"`
+		Total  int `json:"total_tokens"`
+	}
+	Error struct{ Message, Type string }
+}
+
+// Clients of OpenAI get the embeddings that /embed gives, as numbers or as bytes, and their first dimensions alone.
+func TestOpenAIEmbeddings(t *testing.T) {
+	w := newWorld(t, someShop(), nil)
+	h := Handler(w.Catalog, nil)
+	texts := []string{w.shop.Source[1].Text, "???", w.shop.Source[2].Text}
+	plain, dim, _, err := w.Embed(texts)
+	if err != nil || plain[0] == nil || plain[1] != nil {
+		t.Fatalf("%v, %v", plain, err)
+	}
+	ask := func(body string) (code int, got embedded) {
+		t.Helper()
+		code, answer := askGoesWith(t, h, "POST", OpenAIPath, body)
+		if err := json.Unmarshal([]byte(answer), &got); err != nil {
+			t.Fatalf("%s: %v", answer, err)
+		}
+		return code, got
+	}
+	input, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dims := range []int{0, 3} {
+		for _, encoding := range []string{"", "float", "base64"} {
+			body := fmt.Sprintf(`{"model":"any","user":"u","input":%s`, input)
+			if dims > 0 {
+				body += fmt.Sprintf(`,"dimensions":%d`, dims)
+			}
+			if encoding != "" {
+				body += fmt.Sprintf(`,"encoding_format":%q`, encoding)
+			}
+			code, got := ask(body + "}")
+			if code != 200 || got.Object != "list" || got.Model != "giantstream-1" || len(got.Data) != 3 ||
+				got.Usage.Prompt < 10 || got.Usage.Total != got.Usage.Prompt {
+				t.Fatalf("%s: %d %+v", body, code, got)
+			}
+			for i, one := range got.Data {
+				want := make([]float32, dim)
+				copy(want, plain[i])
+				if dims > 0 {
+					want = want[:dims]
+					vector.Normalize(want)
+				}
+				if v := numbersOf(t, one.Embedding, encoding); one.Index != i || one.Object != "embedding" ||
+					!slices.Equal(v, want) {
+					t.Errorf("%s: text %d: %v, want %v", body, i, v, want)
+				}
+			}
+		}
+	}
+	if code, got := ask(`{"input":"one text"}`); code != 200 || len(got.Data) != 1 || got.Usage.Prompt != 2 {
+		t.Errorf("one text: %d %+v", code, got)
+	}
+	many := strings.Repeat(`"x",`, maxInputs)
+	for body, want := range map[string]string{
+		`{`:                            "the request",
+		`{}`:                           "input is missing",
+		`{"input":null}`:               "input is missing",
+		`{"input":[[1,2],[3]]}`:        "check_embedding_ctx_length=False",
+		`{"input":[1,2]}`:              "check_embedding_ctx_length=False",
+		`{"input":[]}`:                 "from 1 to 2048",
+		`{"input":[` + many + `""]}`:   "2049 texts",
+		`{"input":"x","dimensions":0}`: "from 1 to",
+		fmt.Sprintf(`{"input":"x","dimensions":%d}`, dim+1): "from 1 to",
+		`{"input":"x","encoding_format":"hex"}`:             "neither float nor base64",
+	} {
+		if code, got := ask(body); code != 400 || !strings.Contains(got.Error.Message, want) ||
+			got.Error.Type != "invalid_request_error" {
+			t.Errorf("%.60s: %d %+v, want %s", body, code, got.Error, want)
+		}
+	}
+	w.now.Store(nil)
+	if code, got := ask(`{"input":"x"}`); code != 503 || got.Error.Type != "server_error" {
+		t.Errorf("before there is a generation: %d %+v", code, got.Error)
+	}
+}
+
+func numbersOf(t *testing.T, data json.RawMessage, encoding string) (v []float32) {
+	t.Helper()
+	if encoding != "base64" {
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		t.Fatal(err)
+	}
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(b) > 0 {
+		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		b = b[4:]
+	}
+	return v
+}
+
+// openAIClient asks as programs do that know OpenAI alone, and prints what they get.
+const openAIClient = `
+import json, sys
+from langchain_openai import OpenAIEmbeddings
+from openai import BadRequestError, OpenAI
+url, texts = sys.argv[1], json.loads(sys.argv[2])
+client = OpenAI(base_url=url, api_key="none", max_retries=0)
+got = client.embeddings.create(model="any", input=texts)
+short = client.embeddings.create(model="any", input=texts[0], dimensions=3, encoding_format="float")
+try:
+    client.embeddings.create(model="any", input=[[1, 2]])
+    refused = ""
+except BadRequestError as e:
+    refused = e.message
+chain = OpenAIEmbeddings(model="any", base_url=url, api_key="none", check_embedding_ctx_length=False)
+print(json.dumps({"chain": chain.embed_documents(texts), "all": [d.embedding for d in got.data], "short": short.data[0].embedding, "model": got.model,
+                  "tokens": got.usage.total_tokens, "refused": refused}))
+`
+
+// The official Python client of OpenAI, and LangChain's, get the same embeddings.
+func TestOpenAIClient(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.CommandContext(t.Context(), python, "-c", "import langchain_openai, openai").Run() != nil {
+		t.Skip("there is no python3 with these: pip install openai langchain-openai")
+	}
+	w := newWorld(t, someShop(), nil)
+	server := httptest.NewServer(Handler(w.Catalog, nil))
+	defer server.Close()
+	texts := []string{w.shop.Source[1].Text, w.shop.Source[2].Text}
+	input, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, err := exec.CommandContext(ctx, python, "-c", openAIClient,
+		server.URL+strings.TrimSuffix(OpenAIPath, "/embeddings"), string(input)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got struct {
+		All, Chain     [][]float32
+		Short          []float32
+		Model, Refused string
+		Tokens         int
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want, _, _, err := w.Embed(texts)
+	if err != nil || len(got.All) != len(want) || !slices.EqualFunc(got.All, want, slices.Equal) ||
+		!slices.EqualFunc(got.Chain, want, slices.Equal) || len(got.Short) != 3 || got.Model != "giantstream-1" || got.Tokens < 2 ||
+		!strings.Contains(got.Refused, "check_embedding_ctx_length") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
