@@ -11,7 +11,8 @@ func TestFollower(t *testing.T) {
 	*vectordbtest.Seeds = max(*vectordbtest.Seeds, 100) // they take milliseconds here
 	vectordbtest.Run(t, func(*testing.T) vectordbtest.Target {
 		m := vectordbtest.NewMemory()
-		return vectordbtest.Target{Open: m.Process, Rows: m.Rows, Tables: m.Tables, Exact: true, Vectorless: true, Attributes: true,
-			Delayed: true}
+		return vectordbtest.Target{Open: m.Process, Rows: m.Rows, Tables: m.Tables, Exact: true, Vectorless: true,
+			Attributes: true,
+			Delayed:    true}
 	})
 }

@@ -46,7 +46,8 @@ var errBroker = errors.New("the broker is away")
 func newChoices(t *testing.T, seed uint64) *choices {
 	t.Helper()
 	w := &choices{t: t, rng: rand.New(rand.NewPCG(seed, 9)), store: &memstore.Store{}, to: &topic{},
-		texts: map[string]string{}, rows: map[string]int64{}, prices: map[string]int{}, saving: time.Duration(seed%2) * time.Hour}
+		texts: map[string]string{}, rows: map[string]int64{}, prices: map[string]int{},
+		saving: time.Duration(seed%2) * time.Hour}
 	w.to.fail = func(int) error {
 		if w.rng.IntN(8) == 0 {
 			return errBroker

@@ -1,6 +1,10 @@
 package shard
 
-import "testing"
+import (
+	"testing"
+
+	"giantstream/stream/shard/engine"
+)
 
 // However many states a process has, their memtables and filters stay within one bound, down to a least size
 // of each memtable.
@@ -22,12 +26,12 @@ func TestStatesShareMemory(t *testing.T) {
 			if total := states * stateMemTables * size; total > max(memTablesBytes, states*stateMemTables*memTableMin) {
 				t.Errorf("%d states: memtables of %d bytes", states, total)
 			}
-			for _, full := range []filterSize{nodeFilterSize, linkFilterSize} {
-				one := full.shareFor(c.sharing(shards))
-				if states*one.bytes > fullFilters*full.bytes || one.bytes < 64 || one.bytes%64 != 0 {
-					t.Errorf("%d states: filters of %d bytes each", states, one.bytes)
+			for _, full := range []engine.FilterSize{nodeFilterSize, linkFilterSize} {
+				one := full.ShareFor(c.sharing(shards))
+				if states*one.Bytes > engine.FullFilters*full.Bytes || one.Bytes < 64 || one.Bytes%64 != 0 {
+					t.Errorf("%d states: filters of %d bytes each", states, one.Bytes)
 				}
-				if was, is := float64(full.bytes)/float64(full.room), float64(one.bytes)/float64(one.room); is < was*0.99 {
+				if was, is := float64(full.Bytes)/float64(full.Room), float64(one.Bytes)/float64(one.Room); is < was*0.99 {
 					t.Errorf("%d states: %.2f bytes for a key, were %.2f", states, is, was)
 				}
 			}

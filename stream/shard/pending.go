@@ -19,7 +19,7 @@ import (
 type pending struct {
 	db *pebble.DB
 	// headers and links rule out keys that are neither in the files nor here; nil before state.ready.
-	headers, links *keyFilter
+	headers, links *engine.KeyFilter
 
 	nodes   map[string]*pendingNode
 	orders  registers[orderID, order]
@@ -187,7 +187,7 @@ func (p *pending) header(n *pendingNode) (nodeHeader, error) {
 	if n.headerRead {
 		return n.header, nil
 	}
-	if p.key = headerKey(p.key, n.id); p.headers.mayHave(p.key) {
+	if p.key = headerKey(p.key, n.id); p.headers.MayHave(p.key) {
 		err := lookUp(p.db, p.key, func(data []byte) (err error) {
 			n.header, err = decodeHeader(data)
 			return err
@@ -203,7 +203,7 @@ func (p *pending) header(n *pendingNode) (nodeHeader, error) {
 func (p *pending) setHeader(n *pendingNode, h *nodeHeader) {
 	if !n.headerSet {
 		p.key = headerKey(p.key, n.id)
-		p.headers.add(p.key)
+		p.headers.Add(p.key)
 	}
 	n.header, n.headerRead, n.headerSet = *h, true, true
 }
@@ -451,11 +451,11 @@ func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
 	}
 	if f := owner.facts; len(f.links.all) == 0 {
 		p.key = adjacencyPrefix(p.key, owner.id)
-		f.linksBefore = p.links.add(p.key)
+		f.linksBefore = p.links.Add(p.key)
 	}
 	var a adjacency
 	p.key = adjacencyKey(p.key, owner.id, other)
-	if p.links.add(p.key) {
+	if p.links.Add(p.key) {
 		err := lookUp(p.db, p.key, func(data []byte) (err error) {
 			a, err = decodeAdjacency(data)
 			return err
@@ -472,7 +472,7 @@ func (p *pending) hasLinks(prefix []byte, n *pendingNode) bool {
 	if n != nil && n.facts != nil && len(n.facts.links.all) > 0 {
 		return n.facts.linksBefore
 	}
-	return p.links == nil || p.links.mayHave(prefix)
+	return p.links == nil || p.links.MayHave(prefix)
 }
 
 // readLink is link where the files' adjacency is known to be a.

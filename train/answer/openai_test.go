@@ -145,8 +145,8 @@ try:
 except BadRequestError as e:
     refused = e.message
 chain = OpenAIEmbeddings(model="any", base_url=url, api_key="none", check_embedding_ctx_length=False)
-print(json.dumps({"chain": chain.embed_documents(texts), "all": [d.embedding for d in got.data], "short": short.data[0].embedding, "model": got.model,
-                  "tokens": got.usage.total_tokens, "refused": refused}))
+print(json.dumps({"chain": chain.embed_documents(texts), "all": [d.embedding for d in got.data],
+                  "short": short.data[0].embedding, "model": got.model, "tokens": got.usage.total_tokens, "refused": refused}))
 `
 
 // The official Python client of OpenAI, and LangChain's, get the same embeddings.
@@ -181,7 +181,8 @@ func TestOpenAIClient(t *testing.T) {
 	}
 	want, _, _, err := w.Embed(texts)
 	if err != nil || len(got.All) != len(want) || !slices.EqualFunc(got.All, want, slices.Equal) ||
-		!slices.EqualFunc(got.Chain, want, slices.Equal) || len(got.Short) != 3 || got.Model != "giantstream-1" || got.Tokens < 2 ||
+		!slices.EqualFunc(got.Chain, want, slices.Equal) || len(got.Short) != 3 ||
+		got.Model != "giantstream-1" || got.Tokens < 2 ||
 		!strings.Contains(got.Refused, "check_embedding_ctx_length") {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -44,8 +44,8 @@ func vectorsIn(t *testing.T, store sink.Store, shards int) (first map[int32]map[
 	return first, hasher.Sum()
 }
 
-// Vectors of node records and of a topic of their own show in rows with the next window, with which their nodes are encoded
-// again. Those that are no vectors are dead letters.
+// Vectors of node records and of a topic of their own show in rows with the next window, with which their nodes are
+// encoded again. Those that are no vectors are dead letters.
 func TestVectorsShowInTheNextWindow(t *testing.T) {
 	store := &memstore.Store{}
 	s, cfg := startService(t, Options{Store: store, Log: slog.New(slog.DiscardHandler)}, func(c *config.Config) {

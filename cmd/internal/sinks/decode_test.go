@@ -50,7 +50,10 @@ func TestDecodeAll(t *testing.T) {
 		attributes("forbidden", "", 14), attributes("a", `{"price":"a\u0000b"}`, 15),
 	}, TooLarge: []client.TooLarge{{Message: kafka.Message{Offset: 10}}}}
 	var refused []int64
-	records, err := decodeAll(&got, choosy{forbidden: "forbidden"}, func(m *malformed) error { refused = append(refused, m.offset); return nil })
+	records, err := decodeAll(&got, choosy{forbidden: "forbidden"}, func(m *malformed) error {
+		refused = append(refused, m.offset)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ func TestVectorsAreViews(t *testing.T) {
 		return b.WithWeight(weight)
 	}
 	v.Behaviour = view(2, 1, "ordered", "all")
-	v.Vectors = []VectorView{{Name: "image", Items: view(0.5, 3, "all", "seen"), Metric: []float32{0, 2, 0, 1, 0, 0, 0, 0, 1}},
+	v.Vectors = []VectorView{{Name: "image", Items: view(0.5, 3, "all", "seen"),
+		Metric: []float32{0, 2, 0, 1, 0, 0, 0, 0, 1}},
 		{Name: "said", Items: view(4, 2, "all"), Metric: []float32{3, 4, 1, 1}}}
 	if v.Len() != n+1+3+2 {
 		t.Fatalf("views have the length %d, those of the text %d", v.Len(), n)
@@ -81,7 +82,8 @@ func TestRowsOfVectors(t *testing.T) {
 	if got, ok := of(-1e-20, 0, 0); !ok || got != [2]float32{0, -1} {
 		t.Errorf("the row is %v, %t", got, ok)
 	}
-	for name, x := range map[string][]float32{"short": {1, 2}, "zero": {0, 0, 0}, "infinite": {float32(math.Inf(1)), 0, 0}} {
+	infinite := float32(math.Inf(1))
+	for name, x := range map[string][]float32{"short": {1, 2}, "zero": {0, 0, 0}, "infinite": {infinite, 0, 0}} {
 		if _, ok := of(x...); ok {
 			t.Errorf("a vector that is %s has a row", name)
 		}

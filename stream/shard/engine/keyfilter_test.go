@@ -1,4 +1,4 @@
-package shard
+package engine
 
 import (
 	"fmt"
@@ -19,28 +19,29 @@ func TestKeyFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close() //nolint:errcheck // test
-	room := int(nodeFilterSize.room)
-	key := func(i int) []byte { return headerKey(nil, fmt.Sprint("node-", i)) }
+	size := FilterSize{Bytes: 1 << 20, Room: 1 << 20}
+	room := int(size.Room)
+	key := func(i int) []byte { return fmt.Append(nil, "hnode-", i) }
 	for i := range 1000 {
 		if err := db.Set(key(i), nil, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, 1000, nil)
+	f, err := NewKeyFilter(db, 'h', size, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 1000; i < room/2; i++ {
-		f.add(key(i))
+		f.Add(key(i))
 	}
 	for i := range room / 2 {
-		if !f.mayHave(key(i)) {
+		if !f.MayHave(key(i)) {
 			t.Fatalf("%s is missing", key(i))
 		}
 	}
 	wrong := 0
 	for i := range 100_000 {
-		if f.mayHave(key(-i - 1)) {
+		if f.MayHave(key(-i - 1)) {
 			wrong++
 		}
 	}
@@ -48,12 +49,12 @@ func TestKeyFilter(t *testing.T) {
 		t.Errorf("%d of 100,000 keys that are not there may be", wrong)
 	}
 	for i := range 3 * room {
-		f.add(key(i))
+		f.Add(key(i))
 	}
-	if f.blocks != nil || !f.mayHave([]byte("anything")) {
+	if f.blocks != nil || !f.MayHave([]byte("anything")) {
 		t.Error("a filter with too many keys says that some are not there")
 	}
-	if f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, nodeFilterSize.room+1, nil); err != nil || f.blocks != nil {
+	if f, err := NewKeyFilter(db, 'h', size, size.Room+1, nil); err != nil || f.blocks != nil {
 		t.Errorf("a filter for too many keys has %d blocks; error %v", len(f.blocks), err)
 	}
 }
