@@ -293,7 +293,7 @@ func (c *canaryRun) checkReader(r *reader) {
 	}
 	live := 0
 	for shard := range c.shards {
-		for row, err := range cut.Newest(c.t.Context(), c.store, shard) {
+		for row, err := range cut.Graph(c.t.Context(), c.store, shard) { // with the manifest of the own row
 			if err != nil {
 				c.t.Fatal(err)
 			}

@@ -1,14 +1,16 @@
 -- The newest row of every node that is not deleted, from the commit log.
 --
 -- Manifests name the objects of a window, blocks those of many windows merged
--- (docs/format/manifest.md). Objects that neither names are leftovers. A row of a
--- window counts from its number on, a row of a block from the block's last:
--- rows of one node that count from the same number are equal.
+-- (docs/format/manifest.md), those of nodes without a table. Objects that neither
+-- names are leftovers. A row of a window counts from its number on, a row of a
+-- block from the block's last: rows of one node that count from the same number
+-- are equal.
 CREATE OR REPLACE TEMP TABLE log AS
 SELECT getvariable('store') || '/' || object.key AS filename, counts_from
 FROM (SELECT unnest(objects) AS object, coalesce(seq, "to") AS counts_from
       FROM read_json(getvariable('store') || '/shards/*/*/*.json',   -- manifests and compacted
-           columns = {'seq': 'BIGINT', 'to': 'BIGINT', 'objects': 'STRUCT("key" VARCHAR)[]'}));
+           columns = {'seq': 'BIGINT', 'to': 'BIGINT', 'objects': 'STRUCT("key" VARCHAR, "table" VARCHAR)[]'}))
+WHERE object."table" IS NULL;
 
 -- Objects that were merged may be gone.
 SET VARIABLE objects = (SELECT list(DISTINCT log.filename) FROM log

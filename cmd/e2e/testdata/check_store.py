@@ -33,6 +33,7 @@ ROWS = {
     "link_times": (pa.list_(pa.timestamp("us", tz="UTC")), "TIMESTAMP WITH TIME ZONE[]"),
     "link_kinds": (pa.list_(pa.string()), "VARCHAR[]"),
 }
+ATTRIBUTES = {name: ROWS[name] for name in ("node_id", "attributes", "event_time")}
 EMBEDDINGS = {
     "node_id": (pa.string(), "VARCHAR"),
     "embedding": (pa.list_(pa.float32()), "FLOAT[]"),
@@ -78,13 +79,14 @@ def main(store):
         with open(manifest) as f:
             m = json.load(f)
         for part in m["objects"]:
-            check_file(store, part, ROWS)
+            check_file(store, part, ATTRIBUTES if part.get("table") == "attributes" else ROWS)
             batches += part["rows"]
     everything = pa.dataset.dataset(glob.glob(f"{store}/shards/*/rows/*.parquet"))
     assert everything.count_rows() >= batches > 0, batches  # a killed run leaves garbage
     live = duckdb.sql(f"""SELECT count(*) FROM (
         SELECT node_id, arg_max(deleted, filename) AS deleted
-        FROM read_parquet('{store}/shards/*/rows/*.parquet', filename = true) GROUP BY node_id) WHERE NOT deleted""").fetchall()[0][0]
+        FROM read_parquet('{store}/shards/*/rows/*.parquet', filename = true, union_by_name = true)
+        WHERE deleted IS NOT NULL GROUP BY node_id) WHERE NOT deleted""").fetchall()[0][0]
     assert live == doc["graph"]["nodes"], (live, doc["graph"])
 
     for part in doc["dataset"]:
