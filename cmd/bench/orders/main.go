@@ -28,15 +28,11 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"giantstream/cmd/bench/internal/generate"
 	"giantstream/cmd/bench/internal/stage"
-	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
-	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
-	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric/blas"
@@ -170,19 +166,5 @@ func (b *bench) measure(ctx context.Context, s *split, name string, src source, 
 func (b *bench) build(ctx context.Context, s *split, src source, seed uint64) (*generation.Generation, []float32,
 	error) {
 	b.config.Train.Seed = seed
-	request := wiring.RequestOf(&b.config)
-	request.Shards = 1
-	store := &memstore.Store{}
-	w := &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&b.config, nil, nil, b.log),
-		Log: func(context.Context, map[int]int64) (work.Log, error) { return generationtest.LogOf(src), nil }}}
-	doc, err := w.Build(ctx, request, stages.Finish)
-	if err != nil {
-		return nil, nil, err
-	}
-	g, err := generation.Open(ctx, store, doc, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	vectors := make([]float32, len(s.texts)*g.Encoder.Dim())
-	return g, vectors, g.Encode(s.items, s.texts, vectors)
+	return generate.Build(ctx, &b.config, b.log, src, nil, s.items, s.texts)
 }

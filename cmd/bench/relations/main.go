@@ -20,20 +20,15 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"giantstream/cmd/bench/internal/generate"
 	"giantstream/cmd/bench/internal/stage"
-	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/graphdir"
-	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
-	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
-	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric"
 	"giantstream/train/numeric/blas"
 )
@@ -176,23 +171,14 @@ func embed(ctx context.Context, g *train.Graph, src source, weighed bool, seed u
 	error) {
 	cfg := config.Default()
 	cfg.Train.Seed = seed
-	request := wiring.RequestOf(&cfg)
-	request.Shards = 1
-	if weighed {
-		request.Settings.Relations = &fit.Relations{}
-	}
-	store := &memstore.Store{}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	w := &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, nil, log),
-		Log: func(context.Context, map[int]int64) (work.Log, error) { return generationtest.LogOf(src), nil }}}
-	doc, err := w.Build(ctx, request, stages.Finish)
+	built, vectors, err := generate.Build(ctx, &cfg, log, src, func(s *fit.Settings) {
+		if weighed {
+			s.Relations = &fit.Relations{}
+		}
+	}, g.IDs, g.Texts)
 	if err != nil {
 		return nil, nil, err
 	}
-	built, err := generation.Open(ctx, store, doc, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	vectors := make([]float32, g.Len()*built.Encoder.Dim())
-	return doc, vectors, built.Encode(g.IDs, g.Texts, vectors)
+	return built.Doc, vectors, nil
 }

@@ -24,21 +24,16 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"giantstream/cmd/bench/internal/generate"
 	"giantstream/cmd/bench/internal/stage"
-	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/internal/graphdir"
-	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
-	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
-	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric"
 	"giantstream/train/numeric/blas"
 )
@@ -260,22 +255,10 @@ func embed(ctx context.Context, g *train.Graph, vectors map[string][][]float32, 
 	[]float32, error) {
 	cfg := config.Default()
 	cfg.Train.Seed = seed
-	request := wiring.RequestOf(&cfg)
-	request.Shards = 1
-	store := &memstore.Store{}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	w := &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, nil, log),
-		Log: func(context.Context, map[int]int64) (work.Log, error) {
-			return generationtest.LogOf(source{g, vectors}), nil
-		}}}
-	doc, err := w.Build(ctx, request, stages.Finish)
+	built, out, err := generate.Build(ctx, &cfg, log, source{g, vectors}, nil, g.IDs, g.Texts)
 	if err != nil {
 		return nil, nil, err
 	}
-	built, err := generation.Open(ctx, store, doc, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	out := make([]float32, g.Len()*built.Encoder.Dim())
-	return doc, out, built.Encode(g.IDs, g.Texts, out)
+	return built.Doc, out, nil
 }
