@@ -14,6 +14,7 @@ import (
 
 const (
 	alertRules = "../../../docs/deploy/prometheus/giantstream.rules.yaml"
+	alertTests = "../../../docs/deploy/prometheus/giantstream.rules.test.yaml"
 	dashboard  = "../../../docs/deploy/grafana/giantstream.json"
 )
 
@@ -119,10 +120,58 @@ func TestPrometheusAcceptsAlertsAndDashboard(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=none", alertRules, panels},
-		{"test", "rules", strings.Replace(alertRules, ".rules.", ".rules.test.", 1)},
+		{"test", "rules", alertTests},
 	} {
 		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %q: %v\n%s", args, err, out)
 		}
+	}
+}
+
+// Every alert fires in a test of the rules.
+func TestEveryAlertIsTested(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert string `yaml:"alert"`
+			} `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	var suite struct {
+		Tests []struct {
+			Alerts []struct {
+				Name string `yaml:"alertname"`
+				Want []any  `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		} `yaml:"tests"`
+	}
+	for path, doc := range map[string]any{alertRules: &rules, alertTests: &suite} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(data, doc); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	fires := map[string]bool{}
+	for _, test := range suite.Tests {
+		for _, alert := range test.Alerts {
+			fires[alert.Name] = fires[alert.Name] || len(alert.Want) > 0
+		}
+	}
+	alerts := 0
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			if rule.Alert == "" {
+				continue
+			}
+			if alerts++; !fires[rule.Alert] {
+				t.Errorf("no test of %s lets %s fire", alertTests, rule.Alert)
+			}
+		}
+	}
+	if alerts < 20 {
+		t.Errorf("%d alerts: the test has not found them", alerts)
 	}
 }
