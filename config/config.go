@@ -192,6 +192,7 @@ type EdgeFields struct {
 	Weight    string `yaml:"weight" effect:"graph"`     // "": none
 	Kind      string `yaml:"kind" effect:"graph"`       // a field, a "constant", or "": none
 	Directed  List   `yaml:"directed_kinds" effect:"graph"`
+	Topics    List   `yaml:"topics" effect:"graph"`     // further ones, each of one kind: TOPIC/KIND[=SRC,DST]
 	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all edges that there are
 }
 

@@ -94,7 +94,8 @@ func TestGoodFiles(t *testing.T) {
 			c.Ingest.Nodes.Text = config.List{"title", "brand", "description"}
 			c.Ingest.Nodes.Edges = config.List{"related.also_bought[*]"}
 			c.Ingest.Edges = config.EdgeFields{Format: "json",
-				Src: "asin", Dst: "related.also_bought[*]", Deleted: "deleted", Mode: "replace", Directed: config.List{}}
+				Src: "asin", Dst: "related.also_bought[*]", Deleted: "deleted", Mode: "replace", Directed: config.List{},
+				Topics: config.List{}}
 			c.Refresh.MinChanges = 50_000
 			c.HTTP.Listen = ""
 		},

@@ -227,6 +227,8 @@ func (v *validator) ingest(in *Ingest) {
 		in.MinFilled)
 	v.check(in.SnapshotGuard >= 0 && in.SnapshotGuard <= 1, "ingest.snapshot_guard", "must be between 0 and 1, got %v",
 		in.SnapshotGuard)
+	v.check(!in.Edges.Snapshot || len(in.Edges.Topics) == 0, "ingest.edges.snapshot",
+		"must be false where further topics state edges (ingest.edges.topics): files of edges are not all edges then")
 	v.check(!in.Edges.Snapshot || len(in.Nodes.Edges) == 0, "ingest.edges.snapshot",
 		"must be false where node records state edges (ingest.nodes.edges): files of edges are not all edges then")
 	v.check(!in.Edges.Snapshot || in.Edges.Kind == "" || in.Edges.Kind[0] == '"', "ingest.edges.snapshot",

@@ -21,6 +21,8 @@ type Topics struct {
 	Further []string
 	// Orders is the one of Further that has orders; "" for none.
 	Orders string
+	// OneKind are those of Further that have edges, each of a kind of its own.
+	OneKind []string
 	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
 	// directed graph.
 	Mirror     string

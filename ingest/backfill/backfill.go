@@ -41,12 +41,15 @@ type Options struct {
 type Sources struct {
 	// Nodes go to the nodes topic, then Edges to the edges topic.
 	Nodes, Edges []Input
-	// Attributes go to the topics of attributes, and Orders to those of orders, by name.
-	Attributes, Orders map[string][]Input
+	// Attributes go to the topics of attributes, EdgeTopics to those of edges of one kind, and Orders to those of
+	// orders, by name.
+	Attributes, EdgeTopics, Orders map[string][]Input
 }
 
 // Any reports whether there are any.
-func (s *Sources) Any() bool { return len(s.Nodes)+len(s.Edges)+len(s.Attributes)+len(s.Orders) > 0 }
+func (s *Sources) Any() bool {
+	return len(s.Nodes)+len(s.Edges)+len(s.Attributes)+len(s.EdgeTopics)+len(s.Orders) > 0
+}
 
 // Progress receives how far the backfill has come.
 type Progress interface {
@@ -167,6 +170,12 @@ func (s *sender) sendFurther(ctx context.Context) error {
 	for _, topic := range slices.Sorted(maps.Keys(s.Attributes)) {
 		m := s.Mapping.Attributes[topic]
 		if err := s.sendTo(ctx, topic, s.Attributes[topic], attributeColumns(&m), &s.stats.Attributes); err != nil {
+			return err
+		}
+	}
+	for _, topic := range slices.Sorted(maps.Keys(s.EdgeTopics)) {
+		m := s.Mapping.EdgeTopics[topic]
+		if err := s.sendTo(ctx, topic, s.EdgeTopics[topic], edgeColumns(&m), &s.stats.Edges); err != nil {
 			return err
 		}
 	}

@@ -22,8 +22,8 @@ type Sampled struct {
 type SampleOptions struct {
 	Mapping decode.Mapping
 	Limits  decode.Limits
-	// Edges: the input has edges, not nodes.
-	Edges bool
+	// Edges is the mapping of an input of edges, nil for another.
+	Edges *decode.EdgeMapping
 	// Orders or Attributes is the mapping of an input of orders, or of attributes alone; nil for another.
 	Orders     *decode.OrderMapping
 	Attributes *decode.AttributesMapping
@@ -53,8 +53,8 @@ func ReadSample(ctx context.Context, in *Input, o SampleOptions, each func(Sampl
 		c = orderColumns(o.Orders)
 	case o.Attributes != nil:
 		c = attributeColumns(o.Attributes)
-	case o.Edges:
-		c = edgeColumns(&o.Mapping.Edges)
+	case o.Edges != nil:
+		c = edgeColumns(o.Edges)
 	}
 	c.any = true
 	var read int64

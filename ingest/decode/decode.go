@@ -109,7 +109,11 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 
 // Edges returns a decoder for the edges topic of a pipeline with that many shards.
 func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode, timed: m.EventTime != "",
+	return edgesOf(m, mutation.Edges, l, shards)
+}
+
+func edgesOf(m EdgeMapping, in mutation.Input, l Limits, shards int) (*Decoder, error) {
+	d := &Decoder{rank: uint8(in), edges: true, mode: m.Mode, timed: m.EventTime != "",
 		weighed: m.Weight != ""}
 	if m.Debezium {
 		d.changes = newChangeReader()
@@ -291,6 +295,9 @@ func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 	case len(d.keyEnds) > 0: // the row of one edge, not all of its source
 		m.Kind = d.kinds.constant
 		return d.eachEdge(mutation.DeleteEdge, m, d.keyEnds, dst)
+	case d.rank != uint8(mutation.Edges): // it would clear the lists of other topics, too
+		return dst, faultf(BadKind, "a null value takes all edges of a source back, and only the topic of "+
+			"kafka.topics.edges can; delete each by a record with a value (ingest.edges.deleted)")
 	default:
 		m.Op = mutation.ClearEdges
 	}

@@ -64,6 +64,37 @@ func ParseEdgePath(text string) (e EdgePath, err error) {
 	return EdgePath{Kind: kind, Path: path}, checkKind(kind)
 }
 
+// EdgeTopic is a topic that has edges of one kind. Src and Dst are "" where they are mapped as in the topic of all
+// kinds.
+type EdgeTopic struct{ Topic, Kind, Src, Dst string }
+
+// ParseEdgeTopic reads an EdgeTopic that is written TOPIC/KIND[=SRC,DST].
+func ParseEdgeTopic(text string) (e EdgeTopic, err error) {
+	const want = "must be TOPIC/KIND[=SRC,DST], as in views/also_viewed or views/also_viewed=seen,then[*]"
+	what, paths, mapped := strings.Cut(text, "=")
+	topic, kind, ok := strings.Cut(what, "/")
+	if !ok || topic == "" || kind == "" {
+		return e, errors.New(want)
+	}
+	e.Topic, e.Kind = topic, kind
+	if mapped {
+		if e.Src, e.Dst, ok = strings.Cut(paths, ","); !ok || e.Src == "" || e.Dst == "" {
+			return e, errors.New(want)
+		}
+		src, err := ParsePath(e.Src)
+		if err == nil && src.wild() {
+			err = fmt.Errorf("path %q: [*] gives several values where one is needed", e.Src)
+		}
+		if err == nil {
+			_, err = ParsePath(e.Dst)
+		}
+		if err != nil {
+			return e, err
+		}
+	}
+	return e, checkKind(kind)
+}
+
 // endPath is an EdgePath of node records.
 type endPath struct {
 	path string

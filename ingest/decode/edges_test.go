@@ -182,3 +182,38 @@ func TestAChangeOfKindIsAnotherLink(t *testing.T) {
 		t.Errorf("a deletion that does not say the kind: %+v, %v", got, fault)
 	}
 }
+
+// A topic that has edges of one kind.
+func TestEdgeTopic(t *testing.T) {
+	for text, want := range map[string]decode.EdgeTopic{
+		"views/also_viewed":           {Topic: "views", Kind: "also_viewed"},
+		"sets/part=set.id,parts[*].n": {Topic: "sets", Kind: "part", Src: "set.id", Dst: "parts[*].n"},
+		"views":                       {}, "/k": {}, "views/": {}, "views/k=src": {}, "views/k=,dst": {}, "views/k=a[*],b": {}, "views/k=a,b[": {},
+		"views/" + strings.Repeat("k", 65): {},
+	} {
+		got, err := decode.ParseEdgeTopic(text)
+		if (err != nil) != (want == decode.EdgeTopic{}) || err == nil && got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	m := decode.Mapping{EdgeTopics: map[string]decode.EdgeMapping{
+		"views": {Src: "src", Dst: "dst", Deleted: "deleted", Kind: `"also_viewed"`}}}
+	const in = mutation.Further + 2
+	d, err := decode.Further(&m, "views", in, decode.Limits{RecordBytes: 1000, EdgesPerRecord: 9}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, op := range map[string]mutation.Op{`{"src":"a","dst":"b"}`: mutation.PutEdge,
+		`{"src":"a","dst":"b","deleted":true}`: mutation.DeleteEdge} {
+		got, fault := d.Decode(record("a", value), nil)
+		if fault != nil || len(got) != 1 || got[0].Op != op || got[0].Kind.Name != "also_viewed" ||
+			got[0].Version.Rank != uint8(in) || !got[0].OfFurther() {
+			t.Errorf("%s: %+v, %v", value, got, fault)
+		}
+	}
+	null := record("a", "")
+	null.Value = nil
+	if got, fault := d.Decode(null, nil); fault == nil || fault.Code != decode.BadKind || len(got) > 0 {
+		t.Errorf("a null value, which would clear the edges of all kinds: %+v, %v", got, fault)
+	}
+}

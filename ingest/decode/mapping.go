@@ -10,6 +10,8 @@ import (
 type Mapping struct {
 	Nodes NodeMapping
 	Edges EdgeMapping
+	// EdgeTopics, by topic, map the topics of edges beside that of Edges. Each has edges of a kind of its own.
+	EdgeTopics map[string]EdgeMapping
 	// Attributes, by topic, map the topics that have nothing but attributes or vectors of nodes.
 	Attributes map[string]AttributesMapping
 	// Orders, by topic, map the topics of orders.

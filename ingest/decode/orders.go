@@ -353,13 +353,16 @@ func (d *Decoder) removeItems(m mutation.Mutation, items []value, dst []mutation
 	return append(dst, m), nil
 }
 
-// Further returns a decoder for a topic of attributes or of orders.
+// Further returns a decoder for a topic of attributes, of orders, or of edges of one kind.
 func Further(m *Mapping, topic string, in mutation.Input, l Limits, shards int) (*Decoder, error) {
 	if of, ok := m.Attributes[topic]; ok {
 		return Attributes(of, in, l, shards)
 	}
 	if of, ok := m.Orders[topic]; ok {
 		return Orders(of, in, l, shards)
+	}
+	if of, ok := m.EdgeTopics[topic]; ok {
+		return edgesOf(of, in, l, shards)
 	}
 	return nil, fmt.Errorf("topic %s is no input of the pipeline", topic)
 }

@@ -40,6 +40,9 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 		compacted(t.Edges, "with ingest.edges.mode add, an edge's record does not replace the one before it of "+
 			"the same source")
 	}
+	for _, topic := range t.OneKind {
+		compacted(topic, "an edge's record does not replace the one before it of the same source")
+	}
 	if t.Mirror != "" {
 		compacted(t.Mirror, "it carries many facts per key")
 	}

@@ -35,6 +35,8 @@ type Preview struct {
 	Edges Side `json:"edges"`
 	// Attributes are the topics that have nothing but attributes or vectors of nodes, by name.
 	Attributes []Side `json:"attributes,omitempty"`
+	// EdgeTopics are the topics of edges of one kind, by name.
+	EdgeTopics []Side `json:"edge_topics,omitempty"`
 	// Orders is nil if none are mapped.
 	Orders *Orders `json:"orders,omitempty"`
 	// Texts of the nodes.
@@ -45,7 +47,7 @@ type Preview struct {
 
 // Side is what one input says.
 type Side struct {
-	// Topic of attributes, empty for another input.
+	// Topic of attributes or of edges of one kind, empty for another input.
 	Topic   string   `json:"topic,omitempty"`
 	Sources []Source `json:"sources"`
 	Records int64    `json:"records"`
@@ -123,6 +125,7 @@ const maxSeen = 200
 type Collector struct {
 	nodes, edges Input
 	attributes   map[string]*Input // by topic
+	edgeTopics   map[string]*Input // those of one kind
 	orders       *orders           // nil if none are mapped
 	texts        textCounts
 	ids          map[string]bool // of nodes
@@ -146,7 +149,8 @@ type Input struct {
 
 // New returns a collector.
 func New(o Options) (*Collector, error) {
-	c := &Collector{ids: map[string]bool{}, ends: map[string]bool{}, attributes: map[string]*Input{}}
+	c := &Collector{ids: map[string]bool{}, ends: map[string]bool{}, attributes: map[string]*Input{},
+		edgeTopics: map[string]*Input{}}
 	nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
 	if err != nil {
 		return nil, err
@@ -166,12 +170,24 @@ func New(o Options) (*Collector, error) {
 		})
 		c.attributes[topic] = in
 	}
+	for topic, m := range o.Mapping.EdgeTopics {
+		d, err := decode.Further(&o.Mapping, topic, mutation.Further, o.Limits, 1)
+		if err != nil {
+			return nil, err
+		}
+		in := &Input{Side: Side{Topic: topic}}
+		in.init(&o, d, backfill.SampleOptions{Edges: &m}, func(where string, out []mutation.Mutation) {
+			c.takeEdges(in, where, out)
+		})
+		c.edgeTopics[topic] = in
+	}
 	if c.orders, err = newOrders(&o); err != nil {
 		return nil, err
 	}
 	c.nodes.Vectors = newVectors(o.Mapping.Nodes.Vectors)
 	c.nodes.init(&o, nodes, backfill.SampleOptions{}, c.takeNode)
-	c.edges.init(&o, edges, backfill.SampleOptions{Edges: true}, c.takeEdges)
+	c.edges.init(&o, edges, backfill.SampleOptions{Edges: &o.Mapping.Edges},
+		func(where string, out []mutation.Mutation) { c.takeEdges(&c.edges, where, out) })
 	return c, nil
 }
 
@@ -193,6 +209,9 @@ func (c *Collector) Orders() *Input { return &c.orders.Input }
 
 // Attributes returns the input of a topic of attributes, which must be mapped.
 func (c *Collector) Attributes(topic string) *Input { return c.attributes[topic] }
+
+// EdgeTopic returns the input of a topic of edges of one kind, which must be mapped.
+func (c *Collector) EdgeTopic(topic string) *Input { return c.edgeTopics[topic] }
 
 // add takes a record.
 func (s *Input) add(where string, r decode.Record, skipWithoutText bool) {
@@ -257,13 +276,13 @@ func (c *Collector) takeNode(where string, out []mutation.Mutation) {
 	s.show(&row)
 }
 
-func (c *Collector) takeEdges(where string, out []mutation.Mutation) {
-	row := c.edges.rowOf(where, out)
+func (c *Collector) takeEdges(s *Input, where string, out []mutation.Mutation) {
+	row := s.rowOf(where, out)
 	c.ends[row.ID] = true
 	for _, end := range row.Links {
 		c.ends[end] = true
 	}
-	c.edges.show(&row)
+	s.show(&row)
 }
 
 // show keeps a row, unless there are enough.
@@ -289,12 +308,16 @@ func (c *Collector) Result() *Preview {
 	for _, topic := range slices.Sorted(maps.Keys(c.attributes)) {
 		p.Attributes = append(p.Attributes, c.attributes[topic].result())
 	}
+	for _, topic := range slices.Sorted(maps.Keys(c.edgeTopics)) {
+		p.EdgeTopics = append(p.EdgeTopics, c.edgeTopics[topic].result())
+	}
 	if c.orders != nil {
 		p.Orders = c.orders.summary()
 	}
 	if len(c.ids) > 0 && len(c.ends) > 0 {
 		p.Match = match(c.ids, c.ends)
-		p.Match.Partial = p.Nodes.More || p.Edges.More
+		p.Match.Partial = p.Nodes.More || p.Edges.More ||
+			slices.ContainsFunc(p.EdgeTopics, func(s Side) bool { return s.More })
 	}
 	return p
 }
@@ -402,6 +425,9 @@ func (p *Preview) sides() []*Side {
 	all := []*Side{&p.Nodes, &p.Edges}
 	for i := range p.Attributes {
 		all = append(all, &p.Attributes[i])
+	}
+	for i := range p.EdgeTopics {
+		all = append(all, &p.EdgeTopics[i])
 	}
 	if p.Orders != nil {
 		all = append(all, &p.Orders.Side)

@@ -198,11 +198,12 @@ func ClaimIdentity(ctx context.Context, store sink.Store, mine Identity) error {
 }
 
 // furtherSettings begins the names of the settings of further inputs, and furtherFields and furtherVectors name those
-// that list what their topics have, as TOPIC/FIELD.
+// that list what their topics have, as TOPIC/FIELD or TOPIC/KIND.
 const (
 	furtherSettings = "ingest.attributes."
 	furtherFields   = furtherSettings + "fields"
 	furtherVectors  = furtherSettings + "vectors"
+	furtherEdges    = "ingest.edges.topics"
 )
 
 // extendedBy reports whether settings differ in nothing but that they add inputs that the store has not known. These
@@ -212,7 +213,7 @@ func (have Identity) extendedBy(want map[string]string) bool {
 		was, known := have.Settings[name]
 		switch {
 		case was == value && known:
-		case name == furtherFields || name == furtherVectors:
+		case name == furtherFields || name == furtherVectors || name == furtherEdges:
 			if !have.ofNewInputs(was, value) {
 				return false
 			}

@@ -20,6 +20,8 @@ type Known struct {
 	Live int
 	// Links are the far ends of live links to the nodes, by the node that has the label: another node, or one of them.
 	Links map[string][]Link
+	// Own are the far ends of the nodes' links that have a kind or a weight, by node.
+	Own map[string][]Link
 	// EventTime is the newest of the nodes and of those that have links to them, in microseconds.
 	EventTime int64
 }
@@ -58,7 +60,7 @@ func ReadKnown(ctx context.Context, store sink.Store, shards int, ids map[string
 	Known, error) {
 	progress = ambient.OrDiscard(progress)
 	progress.Stage("read the rows", 0)
-	k := Known{Links: map[string][]Link{}}
+	k := Known{Links: map[string][]Link{}, Own: map[string][]Link{}}
 	cut, err := commitlog.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return k, err
@@ -90,6 +92,11 @@ func ReadKnown(ctx context.Context, store sink.Store, shards int, ids map[string
 // add adds the newest row of a node.
 func (k *Known) add(row *commitlog.Row, ids, texts map[string]bool) {
 	concerned := ids[row.NodeID]
+	if concerned {
+		for i, end := range row.LinkEnds {
+			k.Own[row.NodeID] = append(k.Own[row.NodeID], Link{end, row.LinkKinds[i]})
+		}
+	}
 	for _, label := range row.Labels {
 		if _, listed := slices.BinarySearch(row.LinkEnds, label); ids[label] && !listed {
 			k.Links[row.NodeID] = append(k.Links[row.NodeID], Link{To: label})

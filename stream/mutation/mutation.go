@@ -54,6 +54,11 @@ func (m *Mutation) Ends() iter.Seq2[string, Kind] {
 	}
 }
 
+// OfFurther reports whether an input beside nodes and edges may state the mutation: attributes, or a link of a kind.
+func (m *Mutation) OfFurther() bool {
+	return m.Op == SetAttributes || (m.Op == PutEdge || m.Op == DeleteEdge) && m.Kind.Name != ""
+}
+
 // NoAttributes is the object without attributes.
 const NoAttributes = "{}"
 

@@ -13,8 +13,11 @@ import (
 	"giantstream/stream/mutation"
 )
 
-// families of assertions: what node records say, and what edge records say. A version's rank is its family.
-const families = 2
+// families of assertions: what node records say, what edge records say, and what further topics of edges say.
+const families = 3
+
+// family of the assertions of an input.
+func family(rank uint8) uint8 { return min(rank, families-1) }
 
 // assertion is what one family says of a link.
 type assertion struct {
@@ -141,8 +144,8 @@ func (g *Graph) say(l link, a assertion) {
 	if g.said[l] == nil {
 		g.said[l] = &[families]assertion{}
 	}
-	if rank := a.at.Rank; a.newer(g.said[l][rank]) {
-		g.said[l][rank] = a
+	if f := family(a.at.Rank); a.newer(g.said[l][f]) {
+		g.said[l][f] = a
 	}
 }
 
@@ -150,8 +153,9 @@ func (g *Graph) replace(m mutation.Mutation) {
 	if g.replaced[m.ID] == nil {
 		g.replaced[m.ID] = &[families]assertion{}
 	}
-	if mark := (assertion{set: true, at: m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
-		g.replaced[m.ID][m.Version.Rank] = mark
+	f := family(m.Version.Rank)
+	if mark := (assertion{set: true, at: m.Version}); mark.newer(g.replaced[m.ID][f]) {
+		g.replaced[m.ID][f] = mark
 	}
 	for dst, kind := range m.Ends() {
 		g.say(link{m.ID, dst, kind}, assertion{true, true, m.Weight, m.Version})

@@ -92,8 +92,8 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
 		return c.mirrored(n, m)
 	}
-	if m.Version.Rank >= families && m.Op != mutation.SetAttributes {
-		return fmt.Errorf("mutation of %q has rank %d, only nodes and edges state nodes and links", m.ID,
+	if m.Version.Rank >= uint8(mutation.Further) && !m.OfFurther() {
+		return fmt.Errorf("mutation of %q has rank %d: further inputs state attributes, and links of one kind", m.ID,
 			m.Version.Rank)
 	}
 	h, err := c.known.header(n)
@@ -224,7 +224,7 @@ func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, fa
 	if dst, _ := splitFarEnd(far); dst == "" || dst == src.id {
 		return nil // no node is its own neighbour
 	}
-	if m := h.replaced[said.at.Rank]; m.set && said.at.Compare(m.at) < 0 {
+	if m := h.replaced[family(said.at.Rank)]; m.set && said.at.Compare(m.at) < 0 {
 		// Dead on arrival: src's whole list was replaced later. Retract the edge as of the
 		// replacement, as the other order would have done.
 		c.lose(said.at, m.at)
@@ -241,8 +241,8 @@ func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, fa
 
 // restate enters src's assertion about one of its links, and mirrors it.
 func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l *pendingLink, said assertion) error {
-	if before := l.adjacency; said.newer(l.out[said.at.Rank]) {
-		l.out[said.at.Rank], l.set = said, true
+	if before := l.adjacency; said.newer(l.out[family(said.at.Rank)]) {
+		l.out[family(said.at.Rank)], l.set = said, true
 		was, is := before.effective(), l.effective()
 		switch {
 		case is.live && !was.live:
@@ -256,7 +256,7 @@ func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l
 			return err
 		}
 	} else {
-		c.lose(said.at, l.out[said.at.Rank].at)
+		c.lose(said.at, l.out[family(said.at.Rank)].at)
 	}
 	// Mirror what this statement decided, even if it was seen before: a crash may have lost its
 	// first mirror.
@@ -271,7 +271,7 @@ func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l
 func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, others []string,
 	said assertion) error {
 	at := said.at
-	mk := &h.replaced[at.Rank]
+	mk := &h.replaced[family(at.Rank)]
 	if !mk.set || at.Compare(mk.at) > 0 {
 		c.won = c.won || !mk.set || at.EventTime != mk.at.EventTime
 		*mk = mark{set: true, at: at}
@@ -300,7 +300,7 @@ func (c *change) retract(ctx context.Context, src *pendingNode, h *nodeHeader, k
 		listed[dst] = true
 	}
 	return c.known.eachLink(src, func(dst string, a adjacency) error {
-		if old := a.out[at.Rank]; listed[dst] || !old.set || old.at.Compare(at) > 0 {
+		if old := a.out[family(at.Rank)]; listed[dst] || !old.set || old.at.Compare(at) > 0 {
 			return nil
 		}
 		return c.restate(ctx, src, h, c.known.readLink(src, dst, &a), assertion{set: true, live: false, at: at})

@@ -47,23 +47,29 @@ func (a assertion) repeats(b assertion) bool {
 	return a.set && b.set && a.live == b.live && a.weight == b.weight && a.at.EventTime == b.at.EventTime
 }
 
-// adjacency is the link of an owner to a far end: the owner's assertion per family (the rank of the
-// topic: 0 for node records with inlined edges, 1 for edge records), and the far end's assertion,
-// as mirrored.
+// adjacency is the link of an owner to a far end: the owner's assertion per family, and the far end's
+// assertion, as mirrored.
 type adjacency struct {
 	out [families]assertion
 	in  assertion
 }
 
-// families of assertions: one per Version.Rank.
-const families = 2
+// families of assertions: what node records say, what edge records say, and what the records of further topics of
+// edges say, of which one alone states links of a kind.
+const families = 3
+
+// family of the assertions that a record of an input makes, which is the rank of their versions.
+func family(rank uint8) uint8 { return min(rank, families-1) }
 
 // effective is the owner's newest assertion of any family.
 func (a *adjacency) effective() assertion {
-	if a.out[1].newer(a.out[0]) {
-		return a.out[1]
+	best := a.out[0]
+	for _, said := range a.out[1:] {
+		if said.newer(best) {
+			best = said
+		}
 	}
-	return a.out[0]
+	return best
 }
 
 // label reports whether the far end is a label of the owner.
@@ -135,8 +141,7 @@ const (
 	flagKnown = 1 << iota
 	flagStated
 	flagDeleted
-	flagReplaced0
-	flagReplaced1
+	flagReplaced0 // and one for each further family
 )
 
 func (h *nodeHeader) encode(buf []byte) []byte {
@@ -188,26 +193,45 @@ func decodeHeader(data []byte) (nodeHeader, error) {
 	return h, nil
 }
 
-// flagWeights: the weights of the live assertions follow, 4 bytes each.
-const flagWeights = 1 << 6
+// Further flags of an adjacency.
+const (
+	// flagWeights: the weights of the live assertions follow, 4 bytes each.
+	flagWeights = 1 << 6
+	// flagFurther: a byte with the flags of the third family follows the first byte.
+	flagFurther = 1 << 7
+)
+
+// assertions are those of an adjacency in the order of their flags.
+func (a *adjacency) assertions() [families + 1]*assertion {
+	return [...]*assertion{&a.out[0], &a.out[1], &a.in, &a.out[2]}
+}
 
 // encode writes two flag bits per assertion (set, live), and then the versions of the assertions
 // that are set. Weights follow if any is stated.
 func (a *adjacency) encode(buf []byte) []byte {
-	all := [...]assertion{a.out[0], a.out[1], a.in}
-	var flags byte
+	all := a.assertions()
+	var flags uint16
 	for i, s := range all {
+		at := 2 * i
+		if i == len(all)-1 {
+			at = 8 // of the second byte
+		}
 		if s.weight.Stated() {
 			flags |= flagWeights
 		}
 		if s.set {
-			flags |= 1 << (2 * i)
+			flags |= 1 << at
 		}
 		if s.live {
-			flags |= 2 << (2 * i)
+			flags |= 2 << at
 		}
 	}
-	buf = append(buf[:0], flags)
+	buf = buf[:0]
+	if further := byte(flags >> 8); further != 0 {
+		buf = append(buf, byte(flags)|flagFurther, further)
+	} else {
+		buf = append(buf, byte(flags))
+	}
 	for _, s := range all {
 		if s.set {
 			buf = appendVersion(buf, s.at)
@@ -227,11 +251,18 @@ func (a *adjacency) encode(buf []byte) []byte {
 func decodeAdjacency(data []byte) (adjacency, error) {
 	var a adjacency
 	d := decoder{data: data}
-	flags := d.byte()
-	all := [...]*assertion{&a.out[0], &a.out[1], &a.in}
+	flags := uint16(d.byte())
+	if flags&flagFurther != 0 {
+		flags |= uint16(d.byte()) << 8
+	}
+	all := a.assertions()
 	for i, s := range all {
-		if flags&(1<<(2*i)) != 0 {
-			*s = assertion{set: true, live: flags&(2<<(2*i)) != 0, at: d.version()}
+		at := 2 * i
+		if i == len(all)-1 {
+			at = 8
+		}
+		if flags&(1<<at) != 0 {
+			*s = assertion{set: true, live: flags&(2<<at) != 0, at: d.version()}
 		}
 	}
 	if flags&flagWeights != 0 {

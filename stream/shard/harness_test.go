@@ -27,11 +27,12 @@ const (
 	edgesTopic  = "edges"
 	pricesTopic = "prices" // attributes of nodes
 	ordersTopic = "orders"
+	viewsTopic  = "views" // edges of one kind
 	mirrorTopic = "mirror"
 )
 
 // furtherTopics are those beside nodes and edges, in the order of their inputs.
-var furtherTopics = []string{pricesTopic, ordersTopic}
+var furtherTopics = []string{pricesTopic, ordersTopic, viewsTopic}
 
 // statingTopics are those whose records state facts, in the order of their inputs.
 var statingTopics = append([]string{nodesTopic, edgesTopic}, furtherTopics...)
@@ -159,7 +160,7 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 // inputOf is the input of a topic.
 func inputOf(topic string) mutation.Input {
 	return map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
-		pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1, mirrorTopic: mutation.Mirror}[topic]
+		pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1, viewsTopic: mutation.Further + 2, mirrorTopic: mutation.Mirror}[topic]
 }
 
 func (f *logFeed) caughtUp() bool {
@@ -491,7 +492,7 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 	}
 	src := id()
 	eventTime = int64(rng.IntN(12))
-	switch rng.IntN(16) {
+	switch rng.IntN(19) {
 	case 13, 14, 15:
 		return ordersTopic, eventTime, randomOrder(rng, ids())
 	case 10, 11, 12:
@@ -515,7 +516,9 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 		if rng.IntN(2) == 0 {
 			m.HasEdges, m.Others, m.Kind = true, ids(), randomKind(rng)
 			for range m.Others {
-				m.Kinds = append(m.Kinds, randomKind(rng))
+				if m.Kinds = append(m.Kinds, randomKind(rng)); rng.IntN(4) == 0 {
+					m.Kinds[len(m.Kinds)-1] = viewed
+				}
 			}
 		}
 		if rng.IntN(2) == 0 {
@@ -531,6 +534,15 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 			Kind: randomKind(rng)}}
 	case 6:
 		return edgesTopic, eventTime, record{{Op: mutation.ClearEdges, ID: src}}
+	case 16, 17, 18:
+		weight, op := randomWeight(rng), mutation.PutEdge
+		if rng.IntN(3) == 0 {
+			weight, op = 0, mutation.DeleteEdge
+		}
+		for _, dst := range append(ids(), id()) {
+			r = append(r, mutation.Mutation{Op: op, ID: src, Other: dst, Weight: weight, Kind: viewed})
+		}
+		return viewsTopic, eventTime, r
 	}
 	weight, kind := randomWeight(rng), randomKind(rng)
 	for _, dst := range append(ids(), id()) { // one record, many edges
@@ -538,6 +550,9 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 	}
 	return edgesTopic, eventTime, r
 }
+
+// viewed is the kind of the edges of viewsTopic.
+var viewed = mutation.Kind{Name: "viewed"}
 
 // randomWeight draws what a record says of the weight of its edges, often nothing.
 func randomWeight(rng *rand.Rand) mutation.Weight {
@@ -572,6 +587,9 @@ func fill(b *broker, rng *rand.Rand, n, nodes int) {
 	kinds := []int{0, 0, n / 2, n}[rng.IntN(4)]
 	for i := range n {
 		topic, at, r := randomRecord(rng, nodes)
+		if i < kinds && topic == viewsTopic {
+			topic = edgesTopic
+		}
 		for k := range r {
 			if i < kinds {
 				r[k].Kind, r[k].Kinds = mutation.Kind{}, nil

@@ -234,23 +234,23 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 		}
 	}
 	if lists := f.lists[src]; replaced {
-		before := lists[at.Rank]
+		before := lists[family(at.Rank)]
 		if mark := (assertion{set: true, at: at}); mark.newer(before) {
-			lists[at.Rank] = mark
+			lists[family(at.Rank)] = mark
 			f.lists[src] = lists
 		}
-		weigh(before, f.lists[src][at.Rank])
+		weigh(before, f.lists[src][family(at.Rank)])
 	}
 	for l, a := range said {
-		if registers := f.links[l]; a.newer(registers[at.Rank]) {
-			registers[at.Rank] = a
+		if registers := f.links[l]; a.newer(registers[family(at.Rank)]) {
+			registers[family(at.Rank)] = a
 			f.links[l] = registers
 		}
 		weigh(old[l], f.effective(l))
 	}
 	for l, registers := range f.links { // those that the list leaves out
-		if _, listed := said[l]; replaced && !listed && l[0] == src && registers[at.Rank].set &&
-			registers[at.Rank].at.Compare(at) < 0 && f.lists[src][at.Rank].at == at {
+		if _, listed := said[l]; replaced && !listed && l[0] == src && registers[family(at.Rank)].set &&
+			registers[family(at.Rank)].at.Compare(at) < 0 && f.lists[src][family(at.Rank)].at == at {
 			weigh(old[l], f.effective(l))
 		}
 	}

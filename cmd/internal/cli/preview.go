@@ -134,6 +134,9 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 	for i := range v.Attributes {
 		printSide(p, "Attributes of topic "+console.Plain(v.Attributes[i].Topic), &v.Attributes[i])
 	}
+	for i := range v.EdgeTopics {
+		printSide(p, "Edges of topic "+console.Plain(v.EdgeTopics[i].Topic), &v.EdgeTopics[i])
+	}
 	if v.Orders != nil {
 		printPreviewOfOrders(p, v.Orders)
 	}

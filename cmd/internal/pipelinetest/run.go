@@ -158,11 +158,14 @@ func (a *applier) addFile(ctx context.Context, path string, r *Record, mapping d
 	if err != nil {
 		return err
 	}
+	o := backfill.SampleOptions{Mapping: mapping, Limits: limits, Records: math.MaxInt64, Bytes: math.MaxInt64}
+	if a.topic == edgesTopic {
+		o.Edges = &mapping.Edges
+	}
 	for i := range inputs {
 		in := &inputs[i]
 		in.Read = backfill.ReadOptions{ListSeparator: r.ListSeparator, SkipWithoutText: r.SkipWithoutText}
-		_, err := backfill.ReadSample(ctx, in, backfill.SampleOptions{Mapping: mapping, Limits: limits,
-			Edges: a.topic == edgesTopic, Records: math.MaxInt64, Bytes: math.MaxInt64}, func(s backfill.Sampled) {
+		_, err := backfill.ReadSample(ctx, in, o, func(s backfill.Sampled) {
 			if s.Bad != "" {
 				a.refuse(s.Line, decode.Fault{Code: s.Bad, Message: s.Message})
 				return

@@ -40,7 +40,7 @@ func (t *topics) talliesOf(shard int, next map[string]int64, keep time.Duration)
 				if r[0].HasEdges {
 					inlined[r[0].ID] = max(latest, r[0].Version.EventTime)
 				}
-			case topic == edgesTopic:
+			case topic == edgesTopic || topic == viewsTopic:
 				all.edges(r, lists && latest >= r[0].Version.EventTime)
 			case topic == pricesTopic:
 				all.add(all.stated(&r[0]))

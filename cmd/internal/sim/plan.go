@@ -137,6 +137,9 @@ func (s *sent) inDays(r *rand.Rand) {
 
 // leaveOutKinds makes plain links of those of a record.
 func (s *sent) leaveOutKinds() {
+	if s.topic == viewsTopic {
+		s.topic = edgesTopic
+	}
 	for i := range s.record {
 		s.record[i].Kind, s.record[i].Kinds = mutation.Kind{}, nil
 	}
@@ -168,6 +171,9 @@ func randomOrder(r *rand.Rand, items []string) (rec record) {
 	return rec
 }
 
+// viewed is the kind of the edges of viewsTopic.
+var viewed = mutation.Kind{Name: "viewed"}
+
 // randomRecord draws a record of any kind over few nodes, so that everything collides with everything.
 func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 	id := func() string { return fmt.Sprintf("n%02d", r.IntN(nodes)) }
@@ -179,7 +185,16 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 		return out
 	}
 	src := id()
-	switch r.IntN(16) {
+	switch r.IntN(18) {
+	case 16, 17:
+		weight, op := randomWeight(r), mutation.PutEdge
+		if oneIn(r, 3) {
+			weight, op = 0, mutation.DeleteEdge
+		}
+		for _, dst := range append(list(), id()) {
+			rec = append(rec, mutation.Mutation{Op: op, ID: src, Other: dst, Weight: weight, Kind: viewed})
+		}
+		return viewsTopic, rec
 	case 13, 14, 15:
 		return ordersTopic, randomOrder(r, append(list(), id()))
 	case 10, 11, 12:
@@ -204,7 +219,7 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 			m.HasEdges, m.Others = true, list()
 			if oneIn(r, 2) {
 				for range m.Others {
-					m.Kinds = append(m.Kinds, randomKind(r))
+					m.Kinds = append(m.Kinds, pick(r, randomKind(r), randomKind(r), viewed))
 				}
 			}
 		}

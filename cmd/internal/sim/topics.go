@@ -19,18 +19,20 @@ const (
 	edgesTopic  = "edges"
 	pricesTopic = "prices" // attributes of nodes
 	ordersTopic = "orders"
+	viewsTopic  = "views" // edges of one kind
 	mirrorTopic = "mirror"
 )
 
 // inputs are those of the topics.
 var inputs = map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
-	pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1, mirrorTopic: mutation.Mirror}
+	pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1,
+	viewsTopic: mutation.Further + 2, mirrorTopic: mutation.Mirror}
 
 // furtherTopics are those beside nodes and edges, in the order of their inputs.
-var furtherTopics = []string{pricesTopic, ordersTopic}
+var furtherTopics = []string{pricesTopic, ordersTopic, viewsTopic}
 
 // allTopics are the names of inputs, in their order.
-var allTopics = []string{nodesTopic, edgesTopic, pricesTopic, ordersTopic, mirrorTopic}
+var allTopics = []string{nodesTopic, edgesTopic, pricesTopic, ordersTopic, viewsTopic, mirrorTopic}
 
 // errTruncated: a feed stands at a record that the topic no longer holds.
 var errTruncated = errors.New("the topic no longer holds the records wanted")

@@ -184,15 +184,22 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		value, err = mapping.Edges.Clear(id)
 		r.add(topics.Edges, id, value, err)
 		for _, topic := range topics.Further {
-			if topic != topics.Orders { // of attributes, by the node's id
+			if topic != topics.Orders && !slices.Contains(topics.OneKind, topic) { // of attributes, by the node's id
 				r.add(topic, id, nil, nil)
+			}
+		}
+		for _, l := range known.Own[id] { // nothing takes back all edges that a topic of one kind states of a node
+			if topic, of := EdgesOf(cfg, l.Kind); slices.Contains(topics.OneKind, topic) {
+				value, err := of.Deletion(id, l.To, l.Kind)
+				r.add(topic, id, value, err)
 			}
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(known.Links)) {
 		for _, l := range known.Links[from] {
-			value, err := mapping.Edges.Deletion(from, l.To, l.Kind)
-			r.add(topics.Edges, from, value, err)
+			topic, of := EdgesOf(cfg, l.Kind)
+			value, err := of.Deletion(from, l.To, l.Kind)
+			r.add(topic, from, value, err)
 		}
 	}
 	return r.messages, r.err

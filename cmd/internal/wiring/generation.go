@@ -71,6 +71,7 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 func relatesLinks(cfg *config.Config) bool {
 	kinds := func(path string) bool { return strings.Contains(path, "=") }
 	return cfg.Links.HalfLife != 0 || cfg.Ingest.Edges.Weight != "" || cfg.Ingest.Edges.Kind != "" ||
+		len(cfg.Ingest.Edges.Topics) > 0 ||
 		slices.ContainsFunc(cfg.Ingest.Nodes.Edges, kinds)
 }
 

@@ -49,6 +49,7 @@ var addedSettings = map[string]string{
 	"ingest.edges.kind":    "",
 
 	"ingest.edges.directed_kinds": "",
+	"ingest.edges.topics":         "",
 
 	"ingest.nodes.attributes":      "",
 	"ingest.nodes.vectors":         "",

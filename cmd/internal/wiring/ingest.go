@@ -34,6 +34,10 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	if t.Orders = cfg.Ingest.Baskets.Topic; t.Orders != "" {
 		t.Further = append(t.Further, t.Orders)
 	}
+	for _, e := range edgeTopics(cfg) {
+		t.Further = append(t.Further, e.Topic)
+		t.OneKind = append(t.OneKind, e.Topic)
+	}
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
 	}
@@ -50,6 +54,9 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	keyed(&t.Edges)
 	for i := range t.Further {
 		keyed(&t.Further[i])
+	}
+	for i, source := range t.OneKind {
+		t.OneKind[i] = cfg.Keyed(source)
 	}
 	if t.Orders != "" {
 		t.Orders = cfg.Keyed(t.Orders)
@@ -91,16 +98,15 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 			ofNodes = append(ofNodes, a)
 		}
 	}
+	edges := decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
+		Dst: in.Edges.Dst, EventTime: in.Edges.EventTime, Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted,
+		Weight: in.Edges.Weight, Kind: in.Edges.Kind, Directed: in.Edges.Directed}
 	return decode.Mapping{
-			Attributes: ofTopics, Orders: ordersOf(cfg),
+			Attributes: ofTopics, Orders: ordersOf(cfg), Edges: edges, EdgeTopics: edgesByTopic(cfg, edges),
 			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
 				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
 				EventTime: in.Nodes.EventTime, Edges: edgesOfNodes(cfg), Deleted: in.Nodes.Deleted,
 				Directed: in.Edges.Directed, Attributes: ofNodes, Vectors: vectorsOfNodes(cfg)},
-			Edges: decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
-				Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
-				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted,
-				Weight: in.Edges.Weight, Kind: in.Edges.Kind, Directed: in.Edges.Directed},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
 }
@@ -200,7 +206,7 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 
 // listFaults returns what is wrong with the entries of lists, each by its place.
 func listFaults(cfg *config.Config) []config.Fault {
-	faults := slices.Concat(attributeFaults(cfg), vectorFaults(cfg), sinkAttributeFaults(cfg))
+	faults := slices.Concat(attributeFaults(cfg), vectorFaults(cfg), sinkAttributeFaults(cfg), edgeTopicFaults(cfg))
 	for i, text := range cfg.Ingest.Nodes.Edges {
 		if _, err := decode.ParseEdgePath(text); err != nil {
 			faults = append(faults, config.Fault{Path: fmt.Sprintf("ingest.nodes.edges[%d]", i), Message: err.Error()})

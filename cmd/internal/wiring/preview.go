@@ -25,6 +25,9 @@ func PreviewTopics(ctx context.Context, cfg *config.Config, from *client.Client,
 	for topic := range o.Mapping.Attributes {
 		inputs[topic] = c.Attributes(topic)
 	}
+	for _, topic := range topics.OneKind {
+		inputs[topic] = c.EdgeTopic(topic)
+	}
 	if topic := topics.Orders; topic != "" {
 		inputs[topic] = c.Orders()
 	}

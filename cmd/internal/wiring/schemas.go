@@ -34,6 +34,9 @@ func OpenSchemas(cfg *config.Config) (*schema.Registry, map[string]*schema.Trans
 	if topics.Orders != "" {
 		formats[topics.Orders] = in.Baskets.Format
 	}
+	for _, topic := range topics.OneKind {
+		formats[topic] = in.Edges.Format
+	}
 	for topic, format := range formats {
 		switch format {
 		case string(schema.JSON):

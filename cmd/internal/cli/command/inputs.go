@@ -32,6 +32,7 @@ type InputFlags struct {
 	attributes, vectors                     []string // of nodes
 	id, class, src, dst, eventTime, deleted string
 	edgeWeight, edgeKind                    string
+	edgeTopics                              []string
 	text                                    []string
 	directed, stripHTML                     bool
 
@@ -54,7 +55,8 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.StringArrayVar(&f.Nodes, "nodes", nil,
 		"files with nodes: `GLOB` of .jsonl, .json, .csv, .tsv or .parquet, also .gz and .zst, or s3://bucket/glob; "+
 			"no directories (repeatable)")
-	fl.StringArrayVar(&f.Edges, "edges", nil, "files with edges: `GLOB`, as --nodes (repeatable)")
+	fl.StringArrayVar(&f.Edges, "edges", nil,
+		"files with edges: `GLOB`, as --nodes, or TOPIC=GLOB for one of --edge-topic (repeatable)")
 	fl.StringArrayVar(&f.Attributes, "attributes", nil,
 		"files with attributes or vectors of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
 	fl.StringArrayVar(&f.attributes, "attribute", nil, "field that is carried beside the text and not embedded: "+
@@ -72,6 +74,8 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.StringVar(&f.edgeWeight, "edge-weight", "", "field with an edge's weight, a number, 0 or more (default: none)")
 	fl.StringVar(&f.edgeKind, "edge-kind", "",
 		"field with an edge's kind, or a constant in double quotes: '\"also_bought\"' (default: none)")
+	fl.StringArrayVar(&f.edgeTopics, "edge-topic", nil, "further input of edges, which are all of one kind: "+
+		"`TOPIC/KIND[=SRC,DST]` (repeatable)")
 	fl.StringVar(&f.eventTime, "event-time", "",
 		"field with the time of the change (default: the file's modification time)")
 	fl.StringVar(&f.deleted, "deleted", "",
@@ -115,6 +119,9 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	set(&in.Edges.EventTime, f.eventTime)
 	set(&in.Nodes.Deleted, f.deleted)
 	set(&in.Edges.Deleted, f.deleted)
+	if len(f.edgeTopics) > 0 {
+		in.Edges.Topics = f.edgeTopics
+	}
 	if len(f.text) > 0 {
 		in.Nodes.Text = f.text
 	}
@@ -185,14 +192,30 @@ func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfi
 	if files.Nodes, err = f.open(ctx, cfg, f.Nodes...); err != nil {
 		return files, UsageError(fmt.Errorf("--nodes: %w", err))
 	}
-	if files.Edges, err = f.open(ctx, cfg, f.Edges...); err != nil {
-		return files, UsageError(fmt.Errorf("--edges: %w", err))
-	}
 	topics := wiring.TopicsOf(cfg)
+	for _, given := range f.Edges {
+		topic, glob, _ := strings.Cut(given, "=")
+		topic = wiring.ReadTopic(cfg, topic)
+		oneKind := slices.Contains(topics.OneKind, topic)
+		if !oneKind {
+			glob = given
+		}
+		found, err := f.open(ctx, cfg, glob)
+		switch {
+		case err != nil:
+			return files, UsageError(fmt.Errorf("--edges: %w", err))
+		case !oneKind:
+			files.Edges = append(files.Edges, found...)
+		case files.EdgeTopics == nil:
+			files.EdgeTopics = map[string][]backfill.Input{topic: found}
+		default:
+			files.EdgeTopics[topic] = append(files.EdgeTopics[topic], found...)
+		}
+	}
 	for _, given := range f.Attributes {
 		topic, glob, _ := strings.Cut(given, "=")
 		read := wiring.ReadTopic(cfg, topic)
-		if !slices.Contains(topics.Further, read) || read == topics.Orders {
+		if !slices.Contains(topics.Further, read) || read == topics.Orders || slices.Contains(topics.OneKind, read) {
 			return files, UsageError(fmt.Errorf("--attributes: %q is no topic of ingest.attributes; write TOPIC=GLOB",
 				topic))
 		}
@@ -263,6 +286,11 @@ func PreviewFiles(ctx context.Context, o preview.Options, files backfill.Sources
 	}
 	for topic, attributes := range files.Attributes {
 		if err := c.Attributes(topic).Files(ctx, attributes); err != nil {
+			return nil, err
+		}
+	}
+	for topic, edges := range files.EdgeTopics {
+		if err := c.EdgeTopic(topic).Files(ctx, edges); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package ingesting
 
 import (
 	"context"
+	"slices"
 
 	"giantstream/ingest"
 	"giantstream/stream/commitlog"
@@ -10,7 +11,7 @@ import (
 
 // InputOutcomes is what became of the records of an input.
 type InputOutcomes struct {
-	// Input is "nodes" or "edges", Topic what the shards read.
+	// Input is "nodes", "edges", "attributes" or "orders", Topic what the shards read.
 	Input string `json:"input"`
 	Topic string `json:"topic"`
 	mutation.Outcomes
@@ -23,8 +24,11 @@ func OutcomesOf(heads []*commitlog.Manifest, topics ingest.Topics) []InputOutcom
 	for _, topic := range topics.Further {
 		if topic != "" {
 			input := "attributes"
-			if topic == topics.Orders {
+			switch {
+			case topic == topics.Orders:
 				input = "orders"
+			case slices.Contains(topics.OneKind, topic):
+				input = "edges"
 			}
 			all = append(all, InputOutcomes{Input: input, Topic: topic})
 		}
