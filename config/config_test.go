@@ -105,6 +105,11 @@ func TestGoodFiles(t *testing.T) {
 			c.Ingest.SchemaRegistry = config.SchemaRegistry{URL: "https://registry.example:8081/sub", Username: "me",
 				Password: "topsecret", CAFile: "ca.pem"}
 		},
+		"http-tokens.yaml": func(c *config.Config) {
+			c.HTTP.Tokens = []config.Bearer{
+				{Name: "shop", Token: "one-secret", Scopes: config.List{"read", "embed"}, Rate: 0.5, Concurrent: 8},
+				{Name: "operator", Token: "another-secret", Scopes: config.List{"admin"}}}
+		},
 		"forms.yaml": func(c *config.Config) {
 			c.Store = "./data"
 			c.Kafka.Brokers = config.List{"localhost:9092"}
