@@ -109,6 +109,7 @@ func TestGoodFiles(t *testing.T) {
 			c.HTTP.Tokens = []config.Bearer{
 				{Name: "shop", Token: "one-secret", Scopes: config.List{"read", "embed"}, Rate: 0.5, Concurrent: 8},
 				{Name: "operator", Token: "another-secret", Scopes: config.List{"admin"}}}
+			c.HTTP.TLS = config.HTTPTLS{CertFile: "/run/tls/tls.crt", KeyFile: "/run/tls/tls.key"}
 		},
 		"forms.yaml": func(c *config.Config) {
 			c.Store = "./data"

@@ -25,7 +25,14 @@ type HTTP struct {
 	Tokens []Bearer `yaml:"tokens" effect:"restart"`
 	// Hosts are the names by which requests without a token may call the server, besides IP addresses, localhost
 	// and the name in Listen.
-	Hosts List `yaml:"hosts" effect:"restart"`
+	Hosts List    `yaml:"hosts" effect:"restart"`
+	TLS   HTTPTLS `yaml:"tls"`
+}
+
+// HTTPTLS has the server speak HTTPS.
+type HTTPTLS struct {
+	CertFile string `yaml:"cert_file" effect:"restart"` // read again when it changes, as is KeyFile
+	KeyFile  string `yaml:"key_file" effect:"restart"`
 }
 
 // Bearer is a client that bears a token.
@@ -47,6 +54,8 @@ func (v *validator) http(h *HTTP) {
 	v.check(h.Token == "" || len(h.Tokens) == 0, "http.token",
 		"must not be given together with http.tokens: move it there, with a name and the scopes %s",
 		strings.Join(scopes, ", "))
+	v.check(h.TLS.KeyFile == "" || h.TLS.CertFile != "", "http.tls.cert_file", "must be given with key_file")
+	v.check(h.TLS.CertFile == "" || h.TLS.KeyFile != "", "http.tls.key_file", "must be given with cert_file")
 	for i, b := range h.Tokens {
 		v.bearer(elementPath("http.tokens", i), &b, h.Tokens[:i])
 	}

@@ -165,7 +165,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Config.HTTP.Listen != "" {
 		group.Go(func() error {
-			return endpoint.Serve(running, o.Config.HTTP.Listen, Handler(s.Config, s.metrics.Registry, s.unready))
+			return endpoint.Serve(running, o.Config.HTTP, s.metrics.Registry, o.Log,
+				Handler(s.Config, s.metrics.Registry, s.unready))
 		})
 	}
 	group.Go(func() error { return s.report(running, stop) })

@@ -107,7 +107,7 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 // serveHTTP answers until ctx ends.
 func (a *Answer) serveHTTP(ctx context.Context) error {
 	a.Live.StopReadsOn(ctx.Done())
-	return endpoint.Serve(ctx, a.HTTP.Listen, a.handlerOf(a.routes(ctx.Done())))
+	return endpoint.Serve(ctx, a.HTTP, a.Registry, a.Log, a.handlerOf(a.routes(ctx.Done())))
 }
 
 func (a *Answer) serveHealth(w http.ResponseWriter, _ *http.Request) {
