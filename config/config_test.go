@@ -110,6 +110,7 @@ func TestGoodFiles(t *testing.T) {
 				{Name: "shop", Token: "one-secret", Scopes: config.List{"read", "embed"}, Rate: 0.5, Concurrent: 8},
 				{Name: "operator", Token: "another-secret", Scopes: config.List{"admin"}}}
 			c.HTTP.TLS = config.HTTPTLS{CertFile: "/run/tls/tls.crt", KeyFile: "/run/tls/tls.key"}
+			c.HTTP.CORS.Origins = config.List{"https://shop.example", "http://localhost:8000"}
 		},
 		"forms.yaml": func(c *config.Config) {
 			c.Store = "./data"

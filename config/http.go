@@ -27,6 +27,12 @@ type HTTP struct {
 	// and the name in Listen.
 	Hosts List    `yaml:"hosts" effect:"restart"`
 	TLS   HTTPTLS `yaml:"tls"`
+	CORS  CORS    `yaml:"cors"`
+}
+
+// CORS says which pages may read answers, besides those of the server itself.
+type CORS struct {
+	Origins List `yaml:"origins" effect:"restart"` // as browsers send them: https://shop.example
 }
 
 // HTTPTLS has the server speak HTTPS.
@@ -56,6 +62,12 @@ func (v *validator) http(h *HTTP) {
 		strings.Join(scopes, ", "))
 	v.check(h.TLS.KeyFile == "" || h.TLS.CertFile != "", "http.tls.cert_file", "must be given with key_file")
 	v.check(h.TLS.CertFile == "" || h.TLS.KeyFile != "", "http.tls.key_file", "must be given with cert_file")
+	for i, o := range h.CORS.Origins {
+		own := strings.HasPrefix(o, "http:") && strings.HasSuffix(o, ":80") ||
+			strings.HasPrefix(o, "https:") && strings.HasSuffix(o, ":443")
+		v.check(origin.MatchString(o) && !own, listPath("http.cors.origins", i, len(h.CORS.Origins)),
+			"must be an origin as browsers send it, such as https://shop.example or http://localhost:8000")
+	}
 	for i, b := range h.Tokens {
 		v.bearer(elementPath("http.tokens", i), &b, h.Tokens[:i])
 	}
@@ -64,6 +76,9 @@ func (v *validator) http(h *HTTP) {
 			"must be a host name, without a port")
 	}
 }
+
+// origin matches what browsers send: without a path, without the scheme's own port, in lower case.
+var origin = regexp.MustCompile(`^https?://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
 
 // bearer checks one that comes after others.
 func (v *validator) bearer(path string, b *Bearer, others []Bearer) {

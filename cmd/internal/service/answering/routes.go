@@ -79,10 +79,14 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 	gate.Refused = func(name string, status int) { a.refused.WithLabelValues(name, strconv.Itoa(status)).Inc() }
 	mux := http.NewServeMux()
 	var byID http.Handler
+	var ofAdmins []string
 	for _, r := range routes {
 		h := r.handler
 		if !r.open {
 			_, path, _ := strings.Cut(r.pattern, " ")
+			if r.scope == config.ScopeAdmin {
+				ofAdmins = append(ofAdmins, path)
+			}
 			h = gate.Protect(r.scope, answer.Refuse(path), endpoint.Parameters(h, r.parameters...))
 		}
 		if strings.HasSuffix(r.pattern, answer.SimilarPath) {
@@ -91,7 +95,7 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 		}
 		mux.Handle(r.pattern, h)
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		get := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch p := r.URL.Path; {
 		case byID != nil && get && strings.HasPrefix(p, answer.SimilarPath):
@@ -102,6 +106,7 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 			mux.ServeHTTP(w, r)
 		}
 	})
+	return endpoint.AllowOrigins(a.HTTP.CORS.Origins, ofAdmins, all)
 }
 
 // serveHTTP answers until ctx ends.

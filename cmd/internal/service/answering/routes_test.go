@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,6 +152,46 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 	}
 	if counts[config.ScopeRead] < 8 || counts[config.ScopeEmbed] != 2 || counts[config.ScopeAdmin] != 2 {
 		t.Errorf("routes by scope: %v", counts)
+	}
+}
+
+// Pages of the origins that are named may read every answer, refusals included, but settings; those of others may read
+// nothing, and without origins no answer has a word of it. A page is told what it may send without a token.
+func TestPagesOfNamedOriginsReadAnswers(t *testing.T) {
+	const shop = "https://shop.example"
+	for _, origins := range []config.List{nil, {"http://localhost:8000", shop}} {
+		routes, h := serve(t, func(c *config.HTTP) { c.Token, c.CORS.Origins = "s3cret", origins })
+		for _, r := range routes {
+			for _, origin := range []string{"", shop, "http://localhost:8000", "https://shop.example:8443",
+				"http://shop.example", "https://evil.example", "null", "https://shop.example.evil.example"} {
+				may := slices.Contains(origins, origin) && r.scope != config.ScopeAdmin
+				want := ""
+				if may {
+					want = origin
+				}
+				for _, token := range []string{"s3cret", "another"} {
+					q := request(t, r, "", "graph.example", token)
+					q.Header.Set("Origin", origin)
+					w := answerTo(h, q)
+					if w.Header().Get("Access-Control-Allow-Origin") != want ||
+						w.Header().Get("Access-Control-Allow-Credentials") != "" ||
+						(w.Header().Get("Vary") == "Origin") != (origins != nil) ||
+						(w.Code == http.StatusUnauthorized) != (token == "another" && !r.open) {
+						t.Errorf("%s for %q: %d %v", r.pattern, origin, w.Code, w.Header())
+					}
+				}
+				q := request(t, r, "", "graph.example", "")
+				q.Method, q.Body = http.MethodOptions, http.NoBody
+				q.Header.Set("Origin", origin)
+				q.Header.Set("Access-Control-Request-Method", "POST")
+				w := answerTo(h, q)
+				allowed := w.Code == http.StatusNoContent && w.Header().Get("Access-Control-Allow-Origin") == origin &&
+					strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Authorization")
+				if allowed != may {
+					t.Errorf("%s for %q, asked before: %d %v", r.pattern, origin, w.Code, w.Header())
+				}
+			}
+		}
 	}
 }
 
