@@ -376,16 +376,6 @@ type Sink struct {
 	CanaryTopic string `yaml:"canary_topic" effect:"restart"`
 }
 
-// HTTP serves a page to watch, metrics, health, and with the role serve answers.
-type HTTP struct {
-	Listen string `yaml:"listen" effect:"restart"` // host:port; "" is off
-	// Token is asked of clients that read the metrics; "" asks for none. Health checks are open.
-	Token Secret `yaml:"token" effect:"restart"`
-	// Hosts are the names by which requests without a token may call the server, besides IP addresses, localhost
-	// and the name in Listen.
-	Hosts List `yaml:"hosts" effect:"restart"`
-}
-
 // Log says what is logged and how.
 type Log struct {
 	Level  string `yaml:"level" effect:"live"`     // debug, info, warn, error
@@ -412,6 +402,14 @@ func (c *Config) Group() string {
 		return c.Kafka.Group
 	}
 	return "giantstream-" + c.Pipeline
+}
+
+// Bearers are the clients that have a token, none where none is asked for. The one of Token has no name.
+func (h *HTTP) Bearers() []Bearer {
+	if h.Token == "" {
+		return h.Tokens
+	}
+	return []Bearer{{Token: h.Token, Scopes: scopes}}
 }
 
 // Mirror returns the mirror topic, <pipeline>.mirror by default.

@@ -106,6 +106,13 @@ func TestGoodFiles(t *testing.T) {
 			c.Ingest.SchemaRegistry = config.SchemaRegistry{URL: "https://registry.example:8081/sub", Username: "me",
 				Password: "topsecret", CAFile: "ca.pem"}
 		},
+		"http-tokens.yaml": func(c *config.Config) {
+			c.HTTP.Tokens = []config.Bearer{
+				{Name: "shop", Token: "one-secret", Scopes: config.List{"read", "embed"}, Rate: 0.5, Concurrent: 8},
+				{Name: "operator", Token: "another-secret", Scopes: config.List{"admin"}}}
+			c.HTTP.TLS = config.HTTPTLS{CertFile: "/run/tls/tls.crt", KeyFile: "/run/tls/tls.key"}
+			c.HTTP.CORS.Origins = config.List{"https://shop.example", "http://localhost:8000"}
+		},
 		"forms.yaml": func(c *config.Config) {
 			c.Store = "./data"
 			c.Kafka.Brokers = config.List{"localhost:9092"}

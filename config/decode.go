@@ -163,7 +163,7 @@ func (d *decoder) list(path string, node ast.Node, v reflect.Value) {
 	for i, e := range entries {
 		child := path
 		if node != e {
-			child = fmt.Sprintf("%s[%d]", path, i)
+			child = elementPath(path, i)
 		}
 		d.value(child, e, out.Index(i))
 	}

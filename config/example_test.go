@@ -12,13 +12,13 @@ func ExampleParse() {
 	c, err := config.Parse([]byte("store: s3://catalog/features\nwindow: {time: 250ms}\n"), env)
 	fmt.Println(c.Store, c.Window.Time, c.Window.Changes, err)
 
-	_, err = config.Parse([]byte("shards: none\nhttp: {password: \"${SECRET}\"}\n"), env)
+	_, err = config.Parse([]byte("shards: none\nlog: {password: \"${SECRET}\"}\n"), env)
 	fmt.Println(err)
 	// Output:
 	// s3://catalog/features 250ms 50000 <nil>
 	// configuration: 2 faults
 	// configuration:1:9: shards: must be a whole number
 	//      1 | shards: none
-	// configuration:2:8: http.password: unknown field; known here: listen, token, hosts
-	//      2 | http: {password: ***
+	// configuration:2:7: log.password: unknown field; known here: level, format
+	//      2 | log: {password: ***
 }

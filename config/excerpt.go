@@ -122,8 +122,11 @@ var allNames = sync.OnceValue(func() []string {
 				continue
 			}
 			names = append(names, f.Tag.Get("yaml"))
-			if f.Type.Kind() == reflect.Struct {
+			switch {
+			case f.Type.Kind() == reflect.Struct:
 				collect(f.Type)
+			case isSections(f.Type):
+				collect(f.Type.Elem())
 			}
 		}
 	}

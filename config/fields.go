@@ -65,6 +65,9 @@ func textOf(v reflect.Value) string {
 	if v.Kind() != reflect.Slice {
 		return fmt.Sprint(v.Interface())
 	}
+	if isSections(v.Type()) {
+		return textOfSections(v)
+	}
 	parts := make([]string, v.Len())
 	for i := range parts {
 		parts[i] = fmt.Sprint(v.Index(i).Interface())
@@ -77,6 +80,28 @@ func textOf(v reflect.Value) string {
 }
 
 const listSeparator = ", "
+
+// isSections says whether a field is a list of sections.
+func isSections(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
+// textOfSections returns the sections of a list as a file may have them on one line.
+func textOfSections(v reflect.Value) string {
+	var sections []string
+	for i := range v.Len() {
+		var fields []string
+		eachField(v.Index(i), "", func(name string, field reflect.Value, _ Effect) {
+			text := textOf(field)
+			if field.Kind() == reflect.Slice {
+				text = "[" + text + "]"
+			}
+			fields = append(fields, name+": "+text)
+		})
+		sections = append(sections, "{"+strings.Join(fields, listSeparator)+"}")
+	}
+	return strings.Join(sections, listSeparator)
+}
 
 // fieldFrom sets a field to a text that textOf has returned.
 func fieldFrom(v reflect.Value, text string) error {
@@ -162,12 +187,21 @@ func Diff(from, to *Config) []Change {
 	return out
 }
 
-// secrets returns the values of the secrets, by path.
+// secrets returns the values of the secrets, by path; those of a list of sections together.
 func (c *Config) secrets() map[string]Secret {
 	values := map[string]Secret{}
 	c.EachField(func(path string, v reflect.Value, _ Effect) {
 		if s, ok := v.Interface().(Secret); ok {
 			values[path] = s
+		}
+		if isSections(v.Type()) {
+			for i := range v.Len() {
+				eachField(v.Index(i), "", func(_ string, one reflect.Value, _ Effect) {
+					if s, ok := one.Interface().(Secret); ok {
+						values[path] += s + "\n"
+					}
+				})
+			}
 		}
 	})
 	return values

@@ -90,6 +90,8 @@ func fieldSchema(v reflect.Value, path string) schema {
 	case v.Type() == reflect.TypeFor[List]():
 		elements := schema{"anyOf": []schema{scalarSchema(v.Type().Elem()), variable}}
 		out = schema{"anyOf": []schema{{"type": "array", "items": elements}, elements}}
+	case isSections(v.Type()):
+		out = schema{"type": "array", "items": sectionSchema(reflect.New(v.Type().Elem()).Elem(), path, nil)}
 	case v.Kind() == reflect.Slice:
 		out = schema{"type": "array", "items": schema{"anyOf": []schema{scalarSchema(v.Type().Elem()), variable}}}
 	}

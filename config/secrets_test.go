@@ -224,6 +224,10 @@ func TestSecretsStayInFiles(t *testing.T) {
 			}
 		}
 	}
+	const element = "http:\n  tokens:\n  - name: shop\n    scopes: [read]\n    "
+	for _, style := range styles {
+		keepsQuiet(t, element+write(style, "token", secret, "    ")+"\n", secret)
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		keepsQuiet(t, plant(r, secret), secret)

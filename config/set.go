@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -81,6 +82,9 @@ func nearestField(path string, fields map[string]reflect.Value) string {
 func setText(v reflect.Value, text string, env func(string) (string, bool)) error {
 	if v.Kind() != reflect.Slice {
 		return setExpanded(v, text, env)
+	}
+	if isSections(v.Type()) {
+		return errors.New("is a list of sections: write it into the file")
 	}
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {

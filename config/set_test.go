@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,23 @@ func TestLoadAppliesAssignmentsBeforeItValidates(t *testing.T) {
 	// The token is not in the line that is quoted.
 	if _, err = config.Load(path, nil); err == nil || strings.Contains(err.Error(), "hunter2") ||
 		!strings.Contains(err.Error(), "http.listen") {
+		t.Error(err)
+	}
+}
+
+// The fields of a list of sections are those of its sections, and a change of a secret in one is a change.
+func TestFieldsOfAListOfSections(t *testing.T) {
+	c := config.Default()
+	c.HTTP.Tokens = []config.Bearer{{Name: "shop", Token: "hunter2", Scopes: config.List{"read", "embed"}, Rate: 0.5}}
+	other := c
+	other.HTTP.Tokens = []config.Bearer{c.HTTP.Tokens[0]}
+	other.HTTP.Tokens[0].Token = "hunter3"
+	text := "{name: shop, token: ***, scopes: [read, embed], rate: 0.5, concurrent: 0}"
+	want := []config.Change{{Path: "http.tokens", From: text, To: text + " (another)", Effect: config.Restart}}
+	if got := config.Diff(&c, &other); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if err := c.Set("http.tokens=[hunter2]"); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Validate checks every value, and values against each other. It returns nil or an *Error with all
@@ -389,12 +388,7 @@ func (v *validator) outputs(c *Config) {
 	v.oneOf("sink.format", c.Sink.Format)
 	v.oneOf("sink.embedding_type", c.Sink.EmbeddingType)
 	v.atLeast("sink.embedding_dim", c.Sink.EmbeddingDim, 0)
-	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
-	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
-	for i, host := range c.HTTP.Hosts {
-		v.check(hostName.MatchString(host), listPath("http.hosts", i, len(c.HTTP.Hosts)),
-			"must be a host name, without a port")
-	}
+	v.http(&c.HTTP)
 	v.oneOf("log.level", c.Log.Level)
 	v.oneOf("log.format", c.Log.Format)
 	ratio := c.Telemetry.Traces.Ratio
@@ -413,7 +407,7 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	k := &c.Kafka
-	warn(c.HTTP.Listen != "" && c.HTTP.Token == "" && !loopback(c.HTTP.Listen),
+	warn(c.HTTP.Listen != "" && len(c.HTTP.Bearers()) == 0 && !loopback(c.HTTP.Listen),
 		"http.listen: metrics are open to other machines, without authentication; set http.token")
 	warn(k.TLS.InsecureSkipVerify, "kafka.tls.insecure_skip_verify: brokers are not authenticated")
 	warn(k.SASL.Mechanism == "PLAIN" && !k.TLS.Enabled,
@@ -448,5 +442,7 @@ func listPath(path string, i, n int) string {
 	if n == 1 {
 		return path
 	}
-	return fmt.Sprintf("%s[%d]", path, i)
+	return elementPath(path, i)
 }
+
+func elementPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,24 +19,47 @@ import (
 // A question is asked in JSON (openapi.json describes it).
 type question interface {
 	// ask returns an answer to be encoded as JSON.
-	ask(c *Catalog) (any, error)
+	ask(a *asking) (any, error)
+}
+
+// asking is what questions are asked.
+type asking struct {
+	*Catalog
+	encodes func() error // says why texts may not be encoded, nil where they may
 }
 
 // SimilarJSON answers a question as POST /similar takes it, with what is answered there.
 func (c *Catalog) SimilarJSON(question []byte) (answer any, err error) {
-	return askOne(c, question, new(similarQuestion))
+	return similarJSON(&asking{Catalog: c}, question)
 }
 
 // GoesWithJSON answers a question as POST /goes-with takes it, with what is answered there.
 func (c *Catalog) GoesWithJSON(question []byte) (answer any, err error) {
-	return askOne(c, question, new(basketQuestion))
+	return goesWithJSON(&asking{Catalog: c}, question)
 }
 
-func askOne(c *Catalog, data []byte, q question) (any, error) {
+func similarJSON(a *asking, question []byte) (any, error) {
+	return askOne(a, question, new(similarQuestion))
+}
+
+func goesWithJSON(a *asking, question []byte) (any, error) {
+	return askOne(a, question, new(basketQuestion))
+}
+
+func askOne(a *asking, data []byte, q question) (any, error) {
 	if err := decode(data, q); err != nil {
 		return nil, err
 	}
-	return q.ask(c)
+	return q.ask(a)
+}
+
+// asking returns what a request asks.
+func (h *handler) asking(r *http.Request) *asking {
+	a := &asking{Catalog: h.catalog}
+	if h.Encodes != nil {
+		a.encodes = func() error { return h.Encodes(r) }
+	}
+	return a
 }
 
 // failure is the answer to one of several questions that has none.
@@ -45,7 +69,7 @@ type failure struct {
 }
 
 // askBody answers the question of a body, or its list of questions.
-func (h *handler) askBody(one func([]byte) (any, error)) func(*http.Request) (any, error) {
+func (h *handler) askBody(one func(*asking, []byte) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		data, err := body(r)
 		if err != nil {
@@ -55,7 +79,7 @@ func (h *handler) askBody(one func([]byte) (any, error)) func(*http.Request) (an
 			Questions []json.RawMessage `json:"questions"`
 		}
 		if _ = json.Unmarshal(data, &several); several.Questions == nil { // what is wrong with it, one will say
-			return one(data)
+			return one(h.asking(r), data)
 		}
 		if err := decode(data, &several); err != nil {
 			return nil, err
@@ -66,17 +90,18 @@ func (h *handler) askBody(one func([]byte) (any, error)) func(*http.Request) (an
 		}
 		return struct {
 			Answers []any `json:"answers"`
-		}{askAll(r.Context(), several.Questions, one)}, r.Context().Err()
+		}{askAll(r.Context(), h.asking(r), several.Questions, one)}, r.Context().Err()
 	}
 }
 
-func askAll(ctx context.Context, questions []json.RawMessage, one func([]byte) (any, error)) []any {
+func askAll(ctx context.Context, a *asking, questions []json.RawMessage,
+	one func(*asking, []byte) (any, error)) []any {
 	answers := make([]any, 0, len(questions))
 	for _, q := range questions {
 		if ctx.Err() != nil {
 			return nil
 		}
-		answer, err := one(q)
+		answer, err := one(a, q)
 		if err != nil {
 			answer = failure{statusOf(err), err.Error()}
 		}
@@ -187,10 +212,10 @@ func (h *handler) byID(r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := similarQuestion{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), wanted: w}
-	return q.ask(h.catalog)
+	return q.ask(h.asking(r))
 }
 
-func (q *similarQuestion) ask(c *Catalog) (any, error) {
+func (q *similarQuestion) ask(asked *asking) (any, error) {
 	w, err := q.check()
 	if err != nil {
 		return nil, err
@@ -199,7 +224,12 @@ func (q *similarQuestion) ask(c *Catalog) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.Similar(like, w)
+	if asked.encodes != nil && slices.ContainsFunc(like, func(one Like) bool { return one.ID == "" }) {
+		if err := asked.encodes(); err != nil {
+			return nil, forbidden{err}
+		}
+	}
+	a, err := asked.Similar(like, w)
 	if err != nil {
 		return nil, err
 	}
@@ -276,10 +306,10 @@ func (h *handler) goesWithIDs(r *http.Request) (any, error) {
 			return nil, badRequest{fmt.Errorf("explain: %q is neither true nor false", explain)}
 		}
 	}
-	return q.ask(h.catalog)
+	return q.ask(h.asking(r))
 }
 
-func (q *basketQuestion) ask(c *Catalog) (any, error) {
+func (q *basketQuestion) ask(asked *asking) (any, error) {
 	w, err := q.check()
 	if err != nil {
 		return nil, err
@@ -288,7 +318,7 @@ func (q *basketQuestion) ask(c *Catalog) (any, error) {
 		return nil, badRequest{fmt.Errorf("%d ids; there can be from 1 to %d", len(q.IDs), maxBasket)}
 	}
 	w.Explain = q.Explain
-	a, err := c.GoesWith(q.IDs, w)
+	a, err := asked.GoesWith(q.IDs, w)
 	if err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func TestGoesWithWhere(t *testing.T) {
 
 func TestWhereOverHTTP(t *testing.T) {
 	w, log := pricedShop(t)
-	h := Handler(w.Catalog, nil)
+	h := Handler(w.Catalog, Serving{})
 	asked := url.QueryEscape(`price<=12 and brand="even"`)
 	for _, c := range []struct {
 		method, path, body string

@@ -20,7 +20,7 @@ func getFresh(t *testing.T, h http.Handler, query string) (code int, body, asOf 
 // An answer has what is at the offset that was asked for, and says so, or is none.
 func TestAnswersAreAsFreshAsAsked(t *testing.T) {
 	w, log := pricedShop(t) // manifest n covers nodes up to offset 10n-1
-	h := Handler(w.Catalog, nil)
+	h := Handler(w.Catalog, Serving{})
 	for _, c := range []struct {
 		query string
 		code  int
@@ -65,7 +65,7 @@ func TestAnswersAreAsFreshAsAsked(t *testing.T) {
 			}
 		}
 	}
-	if code, body, _ := getFresh(t, Handler(New(Options{}), nil),
+	if code, body, _ := getFresh(t, Handler(New(Options{}), Serving{}),
 		"min_offset=nodes:0:9&wait=0s"); code != 503 {
 		t.Errorf("an empty catalog: %d %s", code, body)
 	}

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"giantstream/featurize/pairs"
 	"giantstream/sink"
@@ -238,7 +237,9 @@ func TestGoesWithOverHTTP(t *testing.T) {
 	s.Source = append(s.Source, rows.Row{NodeID: "a&b", Text: s.Source[1].Text})
 	w := newWorld(t, s, nil)
 	kinds := map[string]int{}
-	h := Handler(w.Catalog, func(kind string, _ time.Duration, status int) { kinds[fmt.Sprint(kind, " ", status)]++ })
+	h := Handler(w.Catalog, Serving{Observe: func(_ *http.Request, a Answered) {
+		kinds[fmt.Sprint(a.Kind, " ", a.Status)]++
+	}})
 	const path = "/goes-with?id=node-0001&id=node-0009&k=4"
 	code, body := askGoesWith(t, h, "GET", path, "")
 	var got struct {
@@ -292,12 +293,12 @@ func TestGoesWithOverHTTP(t *testing.T) {
 		t.Errorf("observed %v", kinds)
 	}
 	s.orders = nil
-	h = Handler(newWorld(t, s, nil).Catalog, nil)
+	h = Handler(newWorld(t, s, nil).Catalog, Serving{})
 	if code, body := askGoesWith(t, h, "GET", "/goes-with?id=node-0001", ""); code != 409 ||
 		!strings.Contains(body, "built without orders") {
 		t.Errorf("without orders: %d %s", code, body)
 	}
-	if code, body := askGoesWith(t, Handler(New(Options{}), nil), "GET", "/goes-with?id=x", ""); code != 503 {
+	if code, body := askGoesWith(t, Handler(New(Options{}), Serving{}), "GET", "/goes-with?id=x", ""); code != 503 {
 		t.Errorf("before the first generation: %d %s", code, body)
 	}
 }

@@ -38,9 +38,25 @@ var openAPI []byte
 // handler answers questions over HTTP (openapi.json describes them).
 type handler struct {
 	catalog *Catalog
+	Serving
 	// turns has a place for each request that is computed, waiting one for each that waits besides.
 	turns, waiting chan struct{}
-	observe        func(kind string, took time.Duration, status int)
+}
+
+// Serving says how Handler serves. Either may be nil.
+type Serving struct {
+	// Encodes returns why a request may not have its texts encoded, which gets the status 403. It is not asked of POST
+	// /embed and OpenAIPath, all of whose requests have texts: the caller refuses these.
+	Encodes func(*http.Request) error
+	// Observe is called after each answer.
+	Observe func(*http.Request, Answered)
+}
+
+// Answered is what Handler tells of an answer.
+type Answered struct {
+	Kind   string // similar, goes-with, embed
+	Took   time.Duration
+	Status int
 }
 
 // goesWith is the kind of questions about baskets.
@@ -51,21 +67,20 @@ const SimilarPath = "/similar/"
 
 // Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed, POST OpenAIPath and GET
 // /openapi.json. It computes one request at a time per processor. Further requests wait a moment, and those beyond
-// maxWaiting per processor get the status 503. observe, if not nil, is called after each answer. What follows
-// SimilarPath in the path is the id, slashes and dots included. The caller refuses parameters of the query other than
-// Parameters and Lists with GET, id and explain of GET /goes-with, and FreshParameters.
-func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
+// maxWaiting per processor get the status 503. What follows SimilarPath in the path is the id, slashes and dots
+// included. The caller refuses parameters of the query other than Parameters and Lists with GET, id and explain of GET
+// /goes-with, and FreshParameters.
+func Handler(c *Catalog, s Serving) http.Handler {
 	n := runtime.GOMAXPROCS(0)
-	h := &handler{catalog: c, observe: observe,
-		turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
+	h := &handler{catalog: c, Serving: s, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI) // the client may be gone
 	})
-	mux.Handle("POST /similar", h.handle("similar", h.askBody(c.SimilarJSON)))
+	mux.Handle("POST /similar", h.handle("similar", h.askBody(similarJSON)))
 	mux.Handle("GET /goes-with", h.handle(goesWith, h.goesWithIDs))
-	mux.Handle("POST /goes-with", h.handle(goesWith, h.askBody(c.GoesWithJSON)))
+	mux.Handle("POST /goes-with", h.handle(goesWith, h.askBody(goesWithJSON)))
 	mux.Handle("POST /embed", h.handle("embed", h.embed))
 	mux.Handle("POST "+OpenAIPath, h.handleAs("embed", h.openAI, maxInputBody, openAIError))
 	byID := h.handle("similar", h.byID)
@@ -82,13 +97,33 @@ func Handler(c *Catalog, observe func(kind string, took time.Duration, status in
 // badRequest is an error that the client can mend.
 type badRequest struct{ error }
 
+// forbidden is an error that whoever gives rights can mend.
+type forbidden struct{ error }
+
 var errBusy = errors.New("too many requests at once, try again in a moment")
 
 // handle returns the HTTP handler of a function that answers requests of one kind.
 func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) http.Handler {
-	return h.handleAs(kind, answer, maxBody, func(err error, _ int) any {
-		return map[string]string{"error": err.Error()}
-	})
+	return h.handleAs(kind, answer, maxBody, plainError)
+}
+
+func plainError(err error, _ int) any { return map[string]string{"error": err.Error()} }
+
+// Refuse answers a request to a path that Handler does not get, as Handler answers errors there.
+func Refuse(path string) func(w http.ResponseWriter, message string, status int) {
+	explain := plainError
+	if path == OpenAIPath {
+		explain = openAIError
+	}
+	return func(w http.ResponseWriter, message string, status int) {
+		write(w, status, explain(errors.New(message), status))
+	}
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
 }
 
 // handleAs is handle with bodies of at most so many bytes, and with errors of a shape.
@@ -113,11 +148,9 @@ func (h *handler) handleAs(kind string, answer func(*http.Request) (any, error),
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body) // the client may be gone
-		if h.observe != nil {
-			h.observe(kind, time.Since(began), status)
+		write(w, status, body)
+		if h.Observe != nil {
+			h.Observe(r, Answered{Kind: kind, Took: time.Since(began), Status: status})
 		}
 	})
 }
@@ -149,6 +182,8 @@ func statusOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, new(badRequest)), errors.As(err, new(*filter.Error)):
 		return http.StatusBadRequest
+	case errors.As(err, new(forbidden)):
+		return http.StatusForbidden
 	case errors.Is(err, ErrUnknown):
 		return http.StatusNotFound
 	case errors.Is(err, ErrNoText), errors.Is(err, ErrCancel):

@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"slices"
@@ -34,7 +36,7 @@ type embedded struct {
 // Clients of OpenAI get the embeddings that /embed gives, as numbers or as bytes, and their first dimensions alone.
 func TestOpenAIEmbeddings(t *testing.T) {
 	w := newWorld(t, someShop(), nil)
-	h := Handler(w.Catalog, nil)
+	h := Handler(w.Catalog, Serving{})
 	texts := []string{w.shop.Source[1].Text, "???", w.shop.Source[2].Text}
 	plain, dim, _, err := w.Embed(texts)
 	if err != nil || plain[0] == nil || plain[1] != nil {
@@ -107,6 +109,45 @@ func TestOpenAIEmbeddings(t *testing.T) {
 	}
 }
 
+// A client that may not have texts encoded gets answers to what has none, and its refusals have the shape of the path.
+func TestTextsAreEncodedForThoseWhoMay(t *testing.T) {
+	w := newWorld(t, someShop(), nil)
+	h := Handler(w.Catalog, Serving{Encodes: func(r *http.Request) error {
+		if r.Header.Get("X-May") == "" {
+			return errors.New("not for you")
+		}
+		return nil
+	}})
+	for body, want := range map[string]int{
+		`{"id":"node-0001"}`:      200,
+		`{"text":"secret words"}`: 403,
+		`{"like":[{"id":"node-0001"},{"text":"x","weight":-1}]}`: 403,
+	} {
+		code, got := askGoesWith(t, h, "POST", "/similar", body)
+		if code != want || want == 403 && got != `{"error":"not for you"}`+"\n" {
+			t.Errorf("%s: %d %s", body, code, got)
+		}
+		code, got = askGoesWith(t, h, "POST", "/similar", `{"questions":[`+body+`]}`)
+		refused := strings.Contains(got, `{"status":403,"error":"not for you"}`)
+		if code != 200 || refused != (want == 403) {
+			t.Errorf("in a list, %s: %d %s", body, code, got)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/similar", strings.NewReader(body))
+		r.Header.Set("X-May", "yes")
+		answer := httptest.NewRecorder()
+		if h.ServeHTTP(answer, r); answer.Code == 403 {
+			t.Errorf("%s by one who may: %s", body, answer.Body)
+		}
+	}
+	for path, want := range map[string]string{"/similar": `{"error":"why"}`,
+		OpenAIPath: `{"error":{"code":null,"message":"why","param":null,"type":"invalid_request_error"}}`} {
+		answer := httptest.NewRecorder()
+		if Refuse(path)(answer, "why", 429); answer.Code != 429 || answer.Body.String() != want+"\n" {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+		}
+	}
+}
+
 func numbersOf(t *testing.T, data json.RawMessage, encoding string) (v []float32) {
 	t.Helper()
 	if encoding != "base64" {
@@ -156,7 +197,7 @@ func TestOpenAIClient(t *testing.T) {
 		t.Skip("there is no python3 with these: pip install openai langchain-openai")
 	}
 	w := newWorld(t, someShop(), nil)
-	server := httptest.NewServer(Handler(w.Catalog, nil))
+	server := httptest.NewServer(Handler(w.Catalog, Serving{}))
 	defer server.Close()
 	texts := []string{w.shop.Source[1].Text, w.shop.Source[2].Text}
 	input, err := json.Marshal(texts)

@@ -241,7 +241,7 @@ func TestReasonsAddUp(t *testing.T) {
 
 func TestQuestionsOverHTTP(t *testing.T) {
 	w := sizes(t)
-	h := Handler(w.Catalog, nil)
+	h := Handler(w.Catalog, Serving{})
 	similar := func(rest string) string {
 		return `{"like":[{"id":"node-0002"},{"id":"node-0060","weight":-0.5}]` + rest + "}"
 	}
@@ -284,7 +284,7 @@ func TestQuestionsOverHTTP(t *testing.T) {
 // Several questions have the answers that each has alone.
 func TestSeveralQuestions(t *testing.T) {
 	w := sizes(t)
-	h := Handler(w.Catalog, nil)
+	h := Handler(w.Catalog, Serving{})
 	for path, questions := range map[string][]string{
 		"/similar": {`{"id":"node-0002","k":3}`, `{"id":"gone"}`, `{"text":"topic1word1","distinct":"parent"}`,
 			`{"id":"node-0002","k":"3"}`, `7`, `{"id":"node-0200"}`},

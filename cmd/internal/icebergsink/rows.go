@@ -63,7 +63,9 @@ func followRows(ctx context.Context, o sinks.RowsOptions) (err error) {
 	})
 	if o.Config.HTTP.Listen != "" {
 		handler := sinks.Handler(o.Config, writes.Registry, func() string { return writes.Failing(time.Now()) })
-		group.Go(func() error { return endpoint.Serve(running, o.Config.HTTP.Listen, handler) })
+		group.Go(func() error {
+			return endpoint.Serve(running, o.Config.HTTP, writes.Registry, o.Log, handler)
+		})
 	}
 	err = group.Wait()
 	if errors.Is(err, errDone) {

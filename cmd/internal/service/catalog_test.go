@@ -234,7 +234,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		t.Errorf("without the token: %d", code)
 	}
 	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text,
-		`giantstream_http_answers_total{kind="similar",status="404"}`) {
+		`giantstream_http_answers_total{kind="similar",status="404",token=""}`) {
 		t.Error("the answers are not counted")
 	}
 }

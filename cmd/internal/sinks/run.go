@@ -165,7 +165,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Config.HTTP.Listen != "" {
 		group.Go(func() error {
-			return endpoint.Serve(running, o.Config.HTTP.Listen, Handler(s.Config, s.metrics.Registry, s.unready))
+			return endpoint.Serve(running, o.Config.HTTP, s.metrics.Registry, o.Log,
+				Handler(s.Config, s.metrics.Registry, s.unready))
 		})
 	}
 	group.Go(func() error { return s.report(running, stop) })
@@ -280,7 +281,8 @@ func (s *sink) reached(ends []int64) bool {
 // Handler answers /metrics, /healthz and /readyz. unready says why the process cannot do its work, "" if it can.
 func Handler(cfg *config.Config, registry prometheus.Gatherer, unready func() string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", endpoint.Protect(cfg.HTTP, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", endpoint.NewGate(cfg.HTTP, nil).Protect(config.ScopeRead, http.Error,
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ok", "") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ready", unready()) })
 	return mux

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"giantstream/cmd/internal/endpoint"
 	"giantstream/config"
 )
 
@@ -26,9 +27,13 @@ func (a *Answer) serveConfig(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, http.StatusUnprocessableEntity, refusalOf(err))
 		return
 	}
-	changes, err := a.Settings.Change(&next, "PUT /config from "+r.RemoteAddr)
+	by := "PUT /config from " + r.RemoteAddr
+	if name := endpoint.NameOf(r.Context()); name != "" {
+		by += " by token " + name
+	}
+	changes, err := a.Settings.Change(&next, by)
 	if err != nil {
-		a.Log.Warn("the configuration was not changed", "by", "PUT /config from "+r.RemoteAddr, "error", err)
+		a.Log.Warn("the configuration was not changed", "by", by, "error", err)
 		answerJSON(w, http.StatusConflict, refusalOf(err))
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"giantstream/cmd/internal/endpoint"
 	"giantstream/cmd/internal/live"
+	"giantstream/config"
 	"giantstream/train/answer"
 )
 
@@ -19,9 +21,10 @@ import (
 type route struct {
 	pattern string // of http.ServeMux
 	handler http.Handler
-	// open to every request. The handlers of all other routes are behind endpoint.Protect, and their queries have
-	// the parameters alone.
+	// open to every request. The handlers of all other routes are behind an endpoint.Gate, which asks for the scope,
+	// and their queries have the parameters alone.
 	open       bool
+	scope      string
 	parameters []string
 }
 
@@ -31,7 +34,7 @@ type route struct {
 // them name objects, no texts. The page holds no data.
 func (a *Answer) routes(until <-chan struct{}) []route {
 	settings := http.Handler(http.HandlerFunc(a.serveConfig))
-	if a.HTTP.Token == "" {
+	if len(a.HTTP.Bearers()) == 0 {
 		settings = endpoint.FromThisMachine(settings)
 	}
 	maps := &mapServer{store: a.Store, current: a.Served.Current, until: until, draw: drawMap}
@@ -40,40 +43,51 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		{pattern: "GET /{$}", handler: http.HandlerFunc(live.ServePage), open: true},
 		{pattern: "/healthz", handler: http.HandlerFunc(a.serveHealth), open: true},
 		{pattern: "/readyz", handler: http.HandlerFunc(a.serveReadiness), open: true},
-		{pattern: "/metrics", handler: metrics, parameters: []string{"name[]"}},
-		{pattern: "GET /status.json", handler: a.Live},
-		{pattern: "GET /map.json", handler: maps},
-		{pattern: "GET /config", handler: settings},
-		{pattern: "PUT /config", handler: settings},
+		{pattern: "/metrics", handler: metrics, scope: config.ScopeRead, parameters: []string{"name[]"}},
+		{pattern: "GET /status.json", handler: a.Live, scope: config.ScopeRead},
+		{pattern: "GET /map.json", handler: maps, scope: config.ScopeRead},
+		{pattern: "GET /config", handler: settings, scope: config.ScopeAdmin},
+		{pattern: "PUT /config", handler: settings, scope: config.ScopeAdmin},
 	}
 	if a.Catalog != nil {
-		questions := answer.Handler(a.Catalog, a.answered)
+		questions := answer.Handler(a.Catalog, answer.Serving{Encodes: mayEncode, Observe: a.answered})
 		fresh := answer.FreshParameters
 		wanted := slices.Concat(fresh, answer.Parameters)
 		for _, name := range answer.Lists {
 			wanted = append(wanted, name+endpoint.List)
 		}
-		routes = append(routes,
-			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: wanted},
-			route{pattern: "POST /similar", handler: questions, parameters: fresh},
-			route{pattern: "GET /goes-with", handler: questions,
-				parameters: append([]string{"id" + endpoint.List, "explain"}, wanted...)},
-			route{pattern: "POST /goes-with", handler: questions, parameters: fresh},
-			route{pattern: "POST /embed", handler: questions, parameters: fresh},
-			route{pattern: "POST " + answer.OpenAIPath, handler: questions, parameters: fresh},
-			route{pattern: "GET /openapi.json", handler: questions})
+		question := func(pattern, scope string, parameters ...string) {
+			routes = append(routes, route{pattern: pattern, handler: questions, scope: scope, parameters: parameters})
+		}
+		question("GET "+answer.SimilarPath, config.ScopeRead, wanted...)
+		question("POST /similar", config.ScopeRead, fresh...)
+		question("GET /goes-with", config.ScopeRead, append([]string{"id" + endpoint.List, "explain"}, wanted...)...)
+		question("POST /goes-with", config.ScopeRead, fresh...)
+		question("POST /embed", config.ScopeEmbed, fresh...)
+		question("POST "+answer.OpenAIPath, config.ScopeEmbed, fresh...)
+		question("GET /openapi.json", config.ScopeRead)
 	}
 	return routes
 }
 
+// mayEncode says why the client of a request may not have texts encoded, nil if it may.
+func mayEncode(r *http.Request) error { return endpoint.May(r.Context(), config.ScopeEmbed) }
+
 // handlerOf answers the routes.
 func (a *Answer) handlerOf(routes []route) http.Handler {
+	gate := endpoint.NewGate(a.HTTP, nil)
+	gate.Refused = func(name string, status int) { a.refused.WithLabelValues(name, strconv.Itoa(status)).Inc() }
 	mux := http.NewServeMux()
 	var byID http.Handler
+	var ofAdmins []string
 	for _, r := range routes {
 		h := r.handler
 		if !r.open {
-			h = endpoint.Protect(a.HTTP, endpoint.Parameters(h, r.parameters...))
+			_, path, _ := strings.Cut(r.pattern, " ")
+			if r.scope == config.ScopeAdmin {
+				ofAdmins = append(ofAdmins, path)
+			}
+			h = gate.Protect(r.scope, answer.Refuse(path), endpoint.Parameters(h, r.parameters...))
 		}
 		if strings.HasSuffix(r.pattern, answer.SimilarPath) {
 			byID = h
@@ -81,7 +95,7 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 		}
 		mux.Handle(r.pattern, h)
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		get := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch p := r.URL.Path; {
 		case byID != nil && get && strings.HasPrefix(p, answer.SimilarPath):
@@ -92,12 +106,13 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 			mux.ServeHTTP(w, r)
 		}
 	})
+	return endpoint.AllowOrigins(a.HTTP.CORS.Origins, ofAdmins, all)
 }
 
 // serveHTTP answers until ctx ends.
 func (a *Answer) serveHTTP(ctx context.Context) error {
 	a.Live.StopReadsOn(ctx.Done())
-	return endpoint.Serve(ctx, a.HTTP.Listen, a.handlerOf(a.routes(ctx.Done())))
+	return endpoint.Serve(ctx, a.HTTP, a.Registry, a.Log, a.handlerOf(a.routes(ctx.Done())))
 }
 
 func (a *Answer) serveHealth(w http.ResponseWriter, _ *http.Request) {

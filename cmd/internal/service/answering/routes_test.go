@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"giantstream/config"
 	"giantstream/internal/canary"
 	"giantstream/sink/memstore"
+	"giantstream/train/answer"
 	"giantstream/train/generation"
 )
 
@@ -122,6 +124,77 @@ func TestEveryRouteAsksForTheToken(t *testing.T) {
 	}
 }
 
+// A token opens the routes of its scopes. What of the others is refused is said in the shape of the path's errors.
+func TestEveryRouteAsksForItsScope(t *testing.T) {
+	routes, h := serve(t, func(c *config.HTTP) {
+		for _, scope := range []string{config.ScopeRead, config.ScopeEmbed, config.ScopeAdmin} {
+			c.Tokens = append(c.Tokens, config.Bearer{Name: scope, Token: config.Secret("of-" + scope),
+				Scopes: config.List{scope}})
+		}
+	})
+	counts := map[string]int{}
+	for _, r := range routes {
+		if !r.open {
+			counts[r.scope]++
+		}
+		for _, scope := range []string{config.ScopeRead, config.ScopeEmbed, config.ScopeAdmin} {
+			w := answerTo(h, request(t, r, "", "graph.example", "of-"+scope))
+			want := fmt.Sprintf(`"token \"%s\" lacks the scope %s"`, scope, r.scope)
+			if may := r.open || scope == r.scope; may != (w.Code != http.StatusForbidden) ||
+				!may && !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s with scope %s: %d %s", r.pattern, scope, w.Code, w.Body)
+			}
+			if shape := `{"error":{"code":null,"message":`; w.Code == http.StatusForbidden &&
+				strings.HasPrefix(w.Body.String(), shape) != strings.HasSuffix(r.pattern, answer.OpenAIPath) {
+				t.Errorf("%s: %s", r.pattern, w.Body)
+			}
+		}
+	}
+	if counts[config.ScopeRead] < 8 || counts[config.ScopeEmbed] != 2 || counts[config.ScopeAdmin] != 2 {
+		t.Errorf("routes by scope: %v", counts)
+	}
+}
+
+// Pages of the origins that are named may read every answer, refusals included, but settings; those of others may read
+// nothing, and without origins no answer has a word of it. A page is told what it may send without a token.
+func TestPagesOfNamedOriginsReadAnswers(t *testing.T) {
+	const shop = "https://shop.example"
+	for _, origins := range []config.List{nil, {"http://localhost:8000", shop}} {
+		routes, h := serve(t, func(c *config.HTTP) { c.Token, c.CORS.Origins = "s3cret", origins })
+		for _, r := range routes {
+			for _, origin := range []string{"", shop, "http://localhost:8000", "https://shop.example:8443",
+				"http://shop.example", "https://evil.example", "null", "https://shop.example.evil.example"} {
+				may := slices.Contains(origins, origin) && r.scope != config.ScopeAdmin
+				want := ""
+				if may {
+					want = origin
+				}
+				for _, token := range []string{"s3cret", "another"} {
+					q := request(t, r, "", "graph.example", token)
+					q.Header.Set("Origin", origin)
+					w := answerTo(h, q)
+					if w.Header().Get("Access-Control-Allow-Origin") != want ||
+						w.Header().Get("Access-Control-Allow-Credentials") != "" ||
+						(w.Header().Get("Vary") == "Origin") != (origins != nil) ||
+						(w.Code == http.StatusUnauthorized) != (token == "another" && !r.open) {
+						t.Errorf("%s for %q: %d %v", r.pattern, origin, w.Code, w.Header())
+					}
+				}
+				q := request(t, r, "", "graph.example", "")
+				q.Method, q.Body = http.MethodOptions, http.NoBody
+				q.Header.Set("Origin", origin)
+				q.Header.Set("Access-Control-Request-Method", "POST")
+				w := answerTo(h, q)
+				allowed := w.Code == http.StatusNoContent && w.Header().Get("Access-Control-Allow-Origin") == origin &&
+					strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Authorization")
+				if allowed != may {
+					t.Errorf("%s for %q, asked before: %d %v", r.pattern, origin, w.Code, w.Header())
+				}
+			}
+		}
+	}
+}
+
 // Without a token, other machines neither see nor change settings.
 func TestSettingsAreForThisMachine(t *testing.T) {
 	routes, h := serve(t, func(*config.HTTP) {})
@@ -178,8 +251,13 @@ func TestNoPathIsRedirected(t *testing.T) {
 
 // No answer has a secret of the configuration in it, whoever asks, and whatever is wrong with the request.
 func TestNoRouteShowsSecrets(t *testing.T) {
-	for _, token := range []string{"", canary.New(99)} {
-		routes, h := serve(t, func(c *config.HTTP) { c.Token = config.Secret(token) })
+	for i, token := range []string{"", canary.New(99), canary.New(98)} {
+		routes, h := serve(t, func(c *config.HTTP) {
+			if c.Token = config.Secret(token); i > 1 {
+				c.Token, c.Tokens = "", []config.Bearer{{Name: "all", Token: config.Secret(token),
+					Scopes: config.List{config.ScopeRead, config.ScopeEmbed, config.ScopeAdmin}}}
+			}
+		})
 		for _, r := range routes {
 			for _, body := range []string{"", "{}", "{", "kafka: {sasl: {password: x}}", "s3: {access_key: [",
 				"http: {token: 'x"} {
