@@ -17,7 +17,8 @@ import (
 // Options of a Follower.
 type Options struct {
 	Index Index
-	// Topic, its id and its number of partitions are what is followed.
+	// Topic, its id and its number of partitions are what is followed. A source that is no topic has a name that no
+	// topic can have.
 	Topic, TopicID string
 	Partitions     int
 	// Owner is the id of the pipeline that the topic belongs to, "" for none. It continues those in OwnersBefore.
@@ -25,6 +26,8 @@ type Options struct {
 	OwnersBefore []string
 	// Ends returns where each partition ends now.
 	Ends func(context.Context) ([]int64, error)
+	// Announced: control records say of each generation that it is complete, also of the first.
+	Announced bool
 	// Batch is how many records are written at a time.
 	Batch int
 	// Dim, unless 0, leaves out vectors of other dimensions.
@@ -97,10 +100,11 @@ func (f *Follower) open(ctx context.Context, refill bool, from string) error {
 		c.Epoch = 1
 		refill = false
 	case c.Topic != f.opts.Topic && !refill:
-		return fmt.Errorf("%w: this sink follows the topic %q, and the configuration names %q; give the sink another "+
-			"name (sinks.name), or let it begin again with 'giantstream sink refill'", ErrTopic, c.Topic, f.opts.Topic)
+		return fmt.Errorf("%w: this sink follows the topic %q, and is to follow %q; give the sink another name "+
+			"(sinks.name), or let it begin again with 'giantstream sink refill'", ErrTopic, c.Topic, f.opts.Topic)
 	case c.TopicID != f.opts.TopicID && !refill:
-		f.opts.Log.Warn("the topic was created again; it is read from its beginning into a new table",
+		f.opts.Log.Warn("the topic was created again, or the store has another pipeline; it is read from its "+
+			"beginning into a new table",
 			"topic", f.opts.Topic)
 		refill = true
 	case c.Partitions != f.opts.Partitions && !refill:
@@ -206,23 +210,41 @@ func (f *Follower) Handle(ctx context.Context, partition int, records []Record, 
 	for len(records) > f.opts.Batch {
 		chunk := records[:f.opts.Batch]
 		records = records[f.opts.Batch:]
-		if err := f.write(ctx, partition, chunk, records[0].Offset); err != nil {
+		if err := f.write(ctx, partition, chunk, records[0].Offset, nil); err != nil {
 			return err
 		}
 	}
 	if next <= at {
 		return nil
 	}
-	return f.write(ctx, partition, records, next)
+	return f.write(ctx, partition, records, next, nil)
 }
 
-// write writes one batch.
-func (f *Follower) write(ctx context.Context, partition int, records []Record, next int64) error {
+// mark is a cursor to store.
+type mark struct {
+	shard  int
+	cursor string
+}
+
+// Mark stores where the source of a partition's records continues, for a shard. It takes an offset, so that what is
+// stored is never that of an older one.
+func (f *Follower) Mark(ctx context.Context, partition, shard int, cursor string) error {
+	return f.write(ctx, partition, nil, max(f.Next(partition), 0)+1, &mark{shard, cursor})
+}
+
+// Marked returns what Mark stored last, "" for nothing.
+func (f *Follower) Marked(partition, shard int) string {
+	p, _ := f.progressOf(partition)
+	return p.Cursors[shard]
+}
+
+// write writes one batch, and with it a cursor, unless that is nil.
+func (f *Follower) write(ctx context.Context, partition int, records []Record, next int64, m *mark) error {
 	for {
 		if err := f.makeTables(ctx, records); err != nil {
 			return err
 		}
-		done, err := f.apply(ctx, partition, records, next)
+		done, err := f.apply(ctx, partition, records, next, m)
 		if done || err != nil {
 			return err
 		}
@@ -230,7 +252,7 @@ func (f *Follower) write(ctx context.Context, partition int, records []Record, n
 }
 
 // apply is false if a table of the records is not there.
-func (f *Follower) apply(ctx context.Context, partition int, records []Record, next int64) (bool, error) {
+func (f *Follower) apply(ctx context.Context, partition int, records []Record, next int64, m *mark) (bool, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.missing(records) != nil {
@@ -239,6 +261,12 @@ func (f *Follower) apply(ctx context.Context, partition int, records []Record, n
 	b, err := f.batch(partition, records, next)
 	if err != nil {
 		return false, err
+	}
+	if m != nil {
+		if b.Progress.Cursors == nil {
+			b.Progress.Cursors = map[int]string{}
+		}
+		b.Progress.Cursors[m.shard] = m.cursor
 	}
 	err = f.loop.Do(ctx, "write to the index", func(ctx context.Context) error { return f.opts.Index.Apply(ctx, b) })
 	if err != nil {
@@ -263,7 +291,7 @@ func (f *Follower) apply(ctx context.Context, partition int, records []Record, n
 func (f *Follower) batch(partition int, records []Record, next int64) (Batch, error) {
 	before, ok := f.progressOf(partition)
 	b := Batch{Partition: partition, From: before.Next, Progress: Progress{Epoch: f.catalog.Epoch, Next: next,
-		Completed: maps.Clone(before.Completed), Last: map[int64]int64{}}}
+		Completed: maps.Clone(before.Completed), Last: map[int64]int64{}, Cursors: maps.Clone(before.Cursors)}}
 	if !ok {
 		b.From = -1
 	}

@@ -135,6 +135,8 @@ type Progress struct {
 	Completed map[int]Completed `json:"completed,omitempty"`
 	// Last is the offset of the newest record of each table, by serial.
 	Last map[int64]int64 `json:"last,omitempty"`
+	// Cursors are where a source without offsets of its own continues, by shard: see Follower.Mark.
+	Cursors map[int]string `json:"cursors,omitempty"`
 }
 
 // Saved is what an index remembers. Progress is by partition; one that is missing begins at the topic's oldest record.

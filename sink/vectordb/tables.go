@@ -179,6 +179,9 @@ func (f *Follower) reached(ends []int64) bool {
 
 // controlled reports whether the topic has control records.
 func (f *Follower) controlled() bool {
+	if f.opts.Announced {
+		return true
+	}
 	f.progressMu.Lock()
 	defer f.progressMu.Unlock()
 	for _, p := range f.progress {

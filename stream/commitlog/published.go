@@ -97,10 +97,20 @@ func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published,
 	return Served.Load(ctx, store, shard)
 }
 
+// Keeper keeps the cursors of an outlet elsewhere than in the store, for a reader of the store that writes nothing
+// there.
+type Keeper interface {
+	// Cursor returns what was stored of a shard, nil for nothing.
+	Cursor(shard int) []byte
+	// Swap stores the next cursor of a shard in place of one that Cursor has returned, or sink.ErrChanged.
+	Swap(ctx context.Context, shard int, old, next []byte) error
+}
+
 // Cursor is the cursor of a shard as it was read, for a follower that means to move it.
 type Cursor struct {
 	Published
 	store  sink.Store
+	keeper Keeper // nil for the store
 	shard  int
 	key    string
 	stored []byte // nil if there was none
@@ -109,6 +119,15 @@ type Cursor struct {
 // OpenCursor reads the cursor of a shard on the embeddings topic.
 func OpenCursor(ctx context.Context, store sink.Store, shard int) (Cursor, error) {
 	return Served.Open(ctx, store, shard)
+}
+
+// OpenKept reads the cursor of a shard that a keeper has, of what was published from a store.
+func OpenKept(keeper Keeper, store sink.Store, shard int) Cursor {
+	c := Cursor{store: store, keeper: keeper, shard: shard, key: fmt.Sprintf("cursor-of-shard-%d", shard)}
+	if c.stored = keeper.Cursor(shard); c.stored != nil {
+		c.read()
+	}
+	return c
 }
 
 // Open reads the cursor of a shard. One that is missing or does not parse has the zero value.
@@ -122,18 +141,23 @@ func (o Outlet) Open(ctx context.Context, store sink.Store, shard int) (Cursor, 
 		return c, fmt.Errorf("read the published cursor of shard %d: %w", shard, err)
 	}
 	c.stored = data
+	c.read()
+	return c, nil
+}
+
+// read takes over what is stored. A hint that cannot be read is no hint.
+func (c *Cursor) read() {
 	var p struct {
 		Published
 		// CanaryShare is how earlier releases say that nodes may have another generation's vectors.
 		CanaryShare float64 `json:"canary_share"`
 	}
-	body, _, err := seal.Open(data, sink.PlaceOf(store, c.key))
+	body, _, err := seal.Open(c.stored, sink.PlaceOf(c.store, c.key))
 	if err != nil || json.Unmarshal(body, &p) != nil || p.Seq < 0 || p.Generation < 0 {
-		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
+		return
 	}
 	c.Published = p.Published
 	c.Mixed = c.Mixed || p.CanaryShare > 0
-	return c, nil
 }
 
 // Equal reports whether two reads have found the same state of the cursor: no process has written it in between.
@@ -150,7 +174,12 @@ func (c *Cursor) Move(ctx context.Context, to Published, by string) error {
 	if err != nil {
 		return fmt.Errorf("encode the published cursor: %w", err)
 	}
-	if err := sink.Swap(ctx, c.store, c.key, c.stored, data); err != nil {
+	if c.keeper != nil {
+		err = c.keeper.Swap(ctx, c.shard, c.stored, data)
+	} else {
+		err = sink.Swap(ctx, c.store, c.key, c.stored, data)
+	}
+	if err != nil {
 		return fmt.Errorf("move the published cursor %s: %w", c.key, err)
 	}
 	c.Published, c.stored = to, data

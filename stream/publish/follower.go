@@ -86,6 +86,8 @@ type Options struct {
 	// Outlet is the topic that Publisher delivers to, which has a cursor of its own.
 	Outlet    commitlog.Outlet
 	Publisher Publisher
+	// Keeper, if not nil, has the cursor in place of the store.
+	Keeper commitlog.Keeper
 	// Attributes delivers attributes to the topic as Publisher does embeddings. It may be nil if no Model has any.
 	Attributes func(ctx context.Context, all []embedding.Attributes) error
 	// Topic tells what the topic is that Publisher delivers to. With nil it is taken for the one
@@ -334,7 +336,7 @@ func (f *Follower) announce(ctx context.Context, model *Model) error {
 // readCursor reads the cursor, which another follower may have moved meanwhile: the successor of this one, or a late
 // predecessor.
 func (f *Follower) readCursor(ctx context.Context) error {
-	now, err := f.opts.Outlet.Open(ctx, f.opts.Store, f.opts.Shard)
+	now, err := f.openCursor(ctx)
 	if err != nil {
 		return err
 	}
@@ -347,6 +349,13 @@ func (f *Follower) readCursor(ctx context.Context) error {
 	f.repeats = f.repeats || !f.cursor.Equal(now)
 	f.cursor, f.at, f.since = now, now.Published, time.Time{}
 	return nil
+}
+
+func (f *Follower) openCursor(ctx context.Context) (commitlog.Cursor, error) {
+	if f.opts.Keeper != nil {
+		return commitlog.OpenKept(f.opts.Keeper, f.opts.Store, f.opts.Shard), nil
+	}
+	return f.opts.Outlet.Open(ctx, f.opts.Store, f.opts.Shard)
 }
 
 // untilSave is how long the cursor may stay behind what is published from now on. A follower that has taken over moves

@@ -36,7 +36,7 @@ func (f *Follower) moveBack(ctx context.Context) error {
 	err := sink.ErrChanged
 	for errors.Is(err, sink.ErrChanged) {
 		var now commitlog.Cursor
-		if now, err = f.opts.Outlet.Open(ctx, f.opts.Store, f.opts.Shard); err != nil {
+		if now, err = f.openCursor(ctx); err != nil {
 			break
 		}
 		to := now.Published

@@ -7,6 +7,7 @@ import (
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
 )
 
@@ -18,15 +19,13 @@ const maxShards = 1 << 16
 
 // malformed is why a record cannot be taken.
 type malformed struct {
-	topic     string
-	partition int
-	offset    int64
-	reason    error
+	place  string
+	reason error
 }
 
 func (m *malformed) Error() string {
-	return fmt.Sprintf("topic %s, partition %d, offset %d: %v. To go on without such records, set "+
-		"sinks.malformed: skip; the topic keeps them", m.topic, m.partition, m.offset, m.reason)
+	return fmt.Sprintf("%s: %v. To go on without such records, set sinks.malformed: skip; they stay where they are",
+		m.place, m.reason)
 }
 
 func (m *malformed) Unwrap() error { return m.reason }
@@ -46,11 +45,11 @@ func decode(m kafka.Message, index vectordb.Index) (r vectordb.Record, ok bool, 
 		if !takes || len(x.Attributes()) == 0 {
 			return r, false, nil
 		}
-		r.NodeID, r.OfAttributes = a.NodeID, true
-		if r.Values, err = vectordb.Values(a.Attributes, x.Attributes()); err != nil {
-			return r, false, fmt.Errorf("node %q: %w", a.NodeID, err)
+		if r, err = attributesRecord(a, x); err != nil {
+			return r, false, err
 		}
-		return r, true, index.Check(r.NodeID)
+		r.Offset = m.Offset
+		return r, true, acceptable(&r, index)
 	}
 	if embeddingtopic.IsControl(m) {
 		c, ok, err := embeddingtopic.DecodeCompletion(m)
@@ -63,13 +62,31 @@ func decode(m kafka.Message, index vectordb.Index) (r vectordb.Record, ok bool, 
 	if r.Record, err = embeddingtopic.Decode(m); err != nil {
 		return r, false, err
 	}
-	switch {
-	case !r.Deleted && r.Generation < 1:
-		return r, false, fmt.Errorf("the generation is %d", r.Generation)
-	case r.EventTime < minTime || r.EventTime > maxTime:
-		return r, false, fmt.Errorf("the event time is %d microseconds", r.EventTime)
+	return r, true, acceptable(&r, index)
+}
+
+// attributesRecord makes a record of a node's attributes.
+func attributesRecord(a embedding.Attributes, index vectordb.Attributed) (r vectordb.Record, err error) {
+	r.NodeID, r.OfAttributes = a.NodeID, true
+	if r.Values, err = vectordb.Values(a.Attributes, index.Attributes()); err != nil {
+		return r, fmt.Errorf("node %q: %w", a.NodeID, err)
 	}
-	return r, true, index.Check(r.NodeID)
+	return r, nil
+}
+
+// acceptable says why the record of a node cannot be stored, nil if it can.
+func acceptable(r *vectordb.Record, index vectordb.Index) error {
+	switch {
+	case !r.OfAttributes && !r.Deleted && r.Generation < 1:
+		return fmt.Errorf("the generation is %d", r.Generation)
+	case r.EventTime < minTime || r.EventTime > maxTime:
+		return fmt.Errorf("the event time is %d microseconds", r.EventTime)
+	}
+	return index.Check(r.NodeID)
+}
+
+func placeOf(topic string, partition int, offset int64) string {
+	return fmt.Sprintf("topic %s, partition %d, offset %d", topic, partition, offset)
 }
 
 // decodeAll reads the records of an answer, in the order of their offsets. It calls refuse for each malformed record,
@@ -80,7 +97,7 @@ func decodeAll(got *client.Fetched, index vectordb.Index, refuse func(*malformed
 	for _, m := range got.Records {
 		r, ok, err := decode(m, index)
 		if err != nil {
-			if err := refuse(&malformed{m.Topic, m.Partition, m.Offset, err}); err != nil {
+			if err := refuse(&malformed{placeOf(m.Topic, m.Partition, m.Offset), err}); err != nil {
 				return nil, err
 			}
 			continue
@@ -91,7 +108,7 @@ func decodeAll(got *client.Fetched, index vectordb.Index, refuse func(*malformed
 	}
 	for i := range got.TooLarge {
 		m := &got.TooLarge[i]
-		if err := refuse(&malformed{m.Topic, m.Partition, m.Offset, m}); err != nil {
+		if err := refuse(&malformed{placeOf(m.Topic, m.Partition, m.Offset), m}); err != nil {
 			return nil, err
 		}
 	}

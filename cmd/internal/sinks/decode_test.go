@@ -4,6 +4,8 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/segmentio/kafka-go"
@@ -51,8 +53,9 @@ func TestDecodeAll(t *testing.T) {
 	}, TooLarge: []client.TooLarge{{Message: kafka.Message{Offset: 10}}}}
 	var refused []int64
 	records, err := decodeAll(&got, choosy{forbidden: "forbidden"}, func(m *malformed) error {
-		refused = append(refused, m.offset)
-		return nil
+		offset, err := strconv.ParseInt(m.place[strings.LastIndexByte(m.place, ' ')+1:], 10, 64)
+		refused = append(refused, offset)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package sinks
 
 import (
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"giantstream/ingest/client"
 	"giantstream/sink/vectordb"
 )
 
@@ -69,44 +67,27 @@ func (w *Writes) Failing(now time.Time) string {
 	return ""
 }
 
-// metrics are those of a sink that follows the topic.
+// metrics are those of a sink of embeddings.
 type metrics struct {
 	Writes
-	lag *prometheus.GaugeVec
 	// served and filling are generations.
 	served, filling prometheus.Gauge
 }
 
-func newMetrics() *metrics {
+// newMetrics returns the metrics, with those of a source.
+func newMetrics(source prometheus.Collector) *metrics {
 	m := &metrics{
-		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "giantstream_sink_lag_records",
-			Help: "Records of a partition of the embeddings topic that are not in the database yet."},
-			[]string{"shard"}),
 		served: prometheus.NewGauge(prometheus.GaugeOpts{Name: "giantstream_sink_generation",
 			Help: "The generation that readers of the database see; 0 for none."}),
 		filling: prometheus.NewGauge(prometheus.GaugeOpts{Name: "giantstream_sink_filling_generation",
 			Help: "The newest generation that is being filled in; 0 for none."}),
 	}
-	m.register(m.lag, m.served, m.filling)
+	m.register(source, m.served, m.filling)
 	return m
 }
 
-// measure sets the gauges and returns how many records are behind in all; known is false before every partition has
-// answered.
-func (m *metrics) measure(f *vectordb.Follower, readers []*client.Reader) (lag int64, known bool) {
-	known = true
-	for p, r := range readers {
-		end, ok := r.End()
-		if !ok {
-			known = false
-			continue
-		}
-		behind := max(0, end-max(0, f.Next(p)))
-		m.lag.WithLabelValues(strconv.Itoa(p)).Set(float64(behind))
-		lag += behind
-	}
-	s := f.State()
+// measure sets the gauges.
+func (m *metrics) measure(s vectordb.State) {
 	m.served.Set(float64(s.Served))
 	m.filling.Set(float64(s.Filling))
-	return lag, known
 }

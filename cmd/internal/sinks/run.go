@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,27 +13,29 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/cmd/internal/endpoint"
-	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
-	"giantstream/ingest/owner"
 	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
+	"giantstream/train/encoders/bert/compute"
 )
 
 // Options of a sink.
 type Options struct {
 	Config *config.Config
 	Index  vectordb.Index
-	// Client to the brokers; nil for one that the configuration names.
+	// Client to the brokers; nil for one that the configuration names. Without brokers, the store is followed.
 	Client *client.Client
+	// Device is what transformers run on, where the store is followed and nodes have changed since the generation's
+	// cut; nil for the CPU.
+	Device compute.Backend
 	// Every is how often a Follower looks whether a generation is complete; 0 for the default.
 	Every time.Duration
 	// Canary: the sink follows the canary topic instead.
 	Canary bool
 	// From is the id of a pipeline of which Refill takes the tables, "" for none.
 	From string
-	// UntilCaughtUp ends Run when all that the topic had at the start is in the database, and readers see its
+	// UntilCaughtUp ends Run when all that the source had at the start is in the database, and readers see its
 	// generation, or an older one because it is not complete.
 	UntilCaughtUp bool
 	Log           *slog.Logger
@@ -52,97 +53,72 @@ const LastCommit = 20 * time.Second
 // failingFor is for how long the database may fail before the process is not ready.
 const failingFor = 30 * time.Second
 
+// source is where the records of a sink come from: the embeddings topic, or the store where no other process can reach
+// the topic.
+type source interface {
+	// open connects, and returns what the follower has to know of the source.
+	open(ctx context.Context) (vectordb.Options, error)
+	// start adds to a group what hands over records until its context ends, from where the follower stands.
+	start(ctx context.Context, group *errgroup.Group)
+	// check returns vectordb.ErrOwner if the source is another pipeline's since it was opened.
+	check(ctx context.Context) error
+	// target returns whether all that the source has now is in the database.
+	target(ctx context.Context) (reached func() bool, err error)
+	// behind returns how much is not in the database yet, records of a topic or shards of a store, and sets the gauges;
+	// known is false before the source has answered.
+	behind() (n int64, known bool)
+	// about says in the log what is followed.
+	about() (what string, attributes []any)
+	close()
+}
+
 // sink is a sink that runs.
 type sink struct {
 	Options
-	topic    string
-	topicID  string
-	owner    string // id of the pipeline that the topic belonged to at the start, "" for none
+	source   source
 	follower *vectordb.Follower
-	readers  []*client.Reader
 	metrics  *metrics
 }
 
 // open connects and takes the database over.
 func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.Context) error) (*sink, error) {
-	topic := o.Config.Kafka.Topics.Embeddings
-	if o.Canary {
-		if topic = o.Config.Sink.CanaryTopic; topic == "" {
-			return nil, errors.New("sink.canary_topic: there is no canary topic; name one, and start " +
-				"'giantstream run' with it")
-		}
+	s := &sink{Options: o}
+	if o.Client == nil && o.Config.Kafka.Embedded() {
+		f := &storeSource{sink: s}
+		s.source, s.metrics = f, newMetrics(f.gauges())
+	} else {
+		t := &topicSource{sink: s, client: o.Client}
+		s.source, s.metrics = t, newMetrics(t.gauges())
 	}
-	known, err := o.Client.Identify(ctx, topic)
-	if errors.Is(err, client.ErrNoTopic) {
-		return nil, fmt.Errorf("%w; 'giantstream run' creates it when it starts", err)
+	known, err := s.source.open(ctx)
+	if err == nil {
+		known.Index, known.Batch, known.Dim = o.Index, o.Config.Sinks.Batch, o.Config.Sinks.Dimensions
+		known.Applied, known.Watch, known.Every, known.Log = s.metrics.Applied, s.metrics, o.Every, o.Log
+		s.follower = vectordb.New(known)
+		err = take(s.follower, ctx)
 	}
 	if err != nil {
+		s.source.close()
 		return nil, err
-	}
-	s := &sink{Options: o, topic: topic, topicID: known[topic].ID, metrics: newMetrics()}
-	claimed, err := owner.Load(ctx, o.Client, topic, s.topicID)
-	if err != nil {
-		return nil, err
-	}
-	var before []string
-	if claimed != nil {
-		s.owner, before = claimed.ID, claimed.Before
-	}
-	s.follower = vectordb.New(vectordb.Options{Index: o.Index, Topic: topic, TopicID: s.topicID,
-		Owner: s.owner, OwnersBefore: before, Partitions: known[topic].Partitions, Ends: s.ends,
-		Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
-		Applied: s.metrics.Applied, Watch: s.metrics, Every: o.Every, Log: o.Log})
-	if err := take(s.follower, ctx); err != nil {
-		return nil, err
-	}
-	for p := range known[topic].Partitions {
-		s.readers = append(s.readers, &client.Reader{Client: o.Client, Topic: topic, Partition: p,
-			Offset: s.follower.Next(p), Log: o.Log.With("topic", topic, "partition", p)})
 	}
 	return s, nil
 }
 
-// connect returns the options with a client, and what closes it.
-func connect(o Options) (Options, func(), error) {
-	if o.Client != nil {
-		return o, func() {}, nil
-	}
-	if o.Config.Kafka.Embedded() {
-		return o, nil, errors.New("kafka.brokers: the embedded broker can be reached by the process of " +
-			"'giantstream run' alone; a sink needs brokers of their own")
-	}
-	options, err := wiring.ClientOptions(o.Config)
-	if err != nil {
-		return o, nil, err
-	}
-	o.Client, err = client.New(options)
-	return o, func() { o.Client.Close() }, err
-}
-
-// Refill makes the next Run read the topic from its beginning into a new table.
+// Refill makes the next Run read the source from its beginning into a new table.
 func Refill(ctx context.Context, o Options) error {
-	o, done, err := connect(o)
-	if err != nil {
-		return err
-	}
-	defer done()
 	s, err := open(ctx, o, func(f *vectordb.Follower, ctx context.Context) error { return f.Refill(ctx, o.From) })
 	if err != nil {
 		return err
 	}
+	defer s.source.close()
 	return s.follower.Flush(ctx)
 }
 
 // errCaughtUp ends a run that was to last until then.
 var errCaughtUp = errors.New("caught up")
 
-// Run follows the topic until ctx ends, which is no error.
+// Run follows the topic, or the store where the broker is an embedded one, until ctx ends, which is no error.
 func Run(ctx context.Context, o Options) error {
-	o, done, err := connect(o)
-	if err != nil {
-		return err
-	}
-	defer done()
 	s, err := open(ctx, o, (*vectordb.Follower).Open)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was stopped as it started
@@ -150,19 +126,14 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Log.Info("the sink follows the topic", "topic", s.topic, "partitions", len(s.readers),
-		"name", o.Config.Sinks.Name)
+	defer s.source.close()
+	what, attributes := s.source.about()
+	o.Log.Info("the sink follows "+what, append(attributes, "name", o.Config.Sinks.Name)...)
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	group, running := errgroup.WithContext(running)
 	group.Go(func() error { return s.follower.Run(running) })
-	for p, r := range s.readers {
-		group.Go(func() error {
-			return r.Run(running, func(ctx context.Context, got client.Fetched) error {
-				return s.handle(ctx, p, &got)
-			})
-		})
-	}
+	s.source.start(running, group)
 	if o.Config.HTTP.Listen != "" {
 		group.Go(func() error {
 			return endpoint.Serve(running, o.Config.HTTP, s.metrics.Registry, o.Log,
@@ -194,88 +165,55 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// handle writes an answer of the brokers.
-func (s *sink) handle(ctx context.Context, partition int, got *client.Fetched) error {
-	records, err := decodeAll(got, s.Index, func(m *malformed) error {
-		if s.Config.Sinks.Malformed == config.MalformedSkip {
-			s.metrics.records.WithLabelValues("skipped").Inc()
-			s.Log.Error("a record is skipped", "partition", m.partition, "offset", m.offset, "reason", m.reason)
-			return nil
-		}
+// refuse is for a record that cannot be taken: it is an error, unless the configuration leaves such records out.
+func (s *sink) refuse(m *malformed) error {
+	if s.Config.Sinks.Malformed != config.MalformedSkip {
 		return m
-	})
-	if err != nil {
-		return err
 	}
-	return s.follower.Handle(ctx, partition, records, got.Next)
-}
-
-// checkOwner returns vectordb.ErrOwner if the topic has another owner than at the start, where it may have had none.
-func (s *sink) checkOwner(ctx context.Context) error {
-	now, err := owner.Load(ctx, s.Client, s.topic, s.topicID)
-	if err != nil || now == nil || s.owner == "" || now.ID == s.owner || slices.Contains(now.Before, s.owner) {
-		return err
-	}
-	return fmt.Errorf("topic %q belongs to %w since this sink has started: %s. Start the sink again: it says whether "+
-		"it can go on", s.topic, vectordb.ErrOwner, now.Pipeline())
-}
-
-// ends returns where the topic ends. It is asked for when a generation begins: then the topic may have another owner.
-func (s *sink) ends(ctx context.Context) ([]int64, error) {
-	if err := s.checkOwner(ctx); err != nil {
-		return nil, err
-	}
-	ends, err := s.Client.EndOffsets(ctx, s.topic)
-	return ends[s.topic], err
+	s.metrics.records.WithLabelValues("skipped").Inc()
+	s.Log.Error("a record is skipped", "at", m.place, "reason", m.reason)
+	return nil
 }
 
 // report logs progress and sets the gauges.
 func (s *sink) report(ctx context.Context, stop func(error)) error {
-	var ends []int64
-	for s.UntilCaughtUp && ends == nil {
+	reached := func() bool { return false }
+	if s.UntilCaughtUp {
 		var err error
-		if ends, err = s.ends(ctx); err != nil {
+		if reached, err = s.source.target(ctx); err != nil {
 			return err
 		}
 	}
 	next := time.Now().Add(logEvery)
-	var reached time.Time
+	var since time.Time
 	for {
 		if err := retry.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
-		lag, known := s.metrics.measure(s.follower, s.readers)
+		lag, known := s.source.behind()
 		state := s.follower.State()
-		if s.UntilCaughtUp && s.reached(ends) && state.Served > 0 {
-			if reached.IsZero() {
-				reached = time.Now()
+		s.metrics.measure(state)
+		if reached() && state.Served > 0 {
+			if since.IsZero() {
+				since = time.Now()
 			}
 			if state.Filling == 0 {
 				stop(errCaughtUp)
-			} else if time.Since(reached) > settling {
-				s.Log.Warn("a generation is not complete on the topic yet; readers see the one before",
+			} else if time.Since(since) > settling {
+				s.Log.Warn("a generation is not complete yet; readers see the one before",
 					"generation", state.Filling, "served", state.Served)
 				stop(errCaughtUp)
 			}
 		}
 		if known && time.Now().After(next) {
 			next = time.Now().Add(logEvery)
-			if err := s.checkOwner(ctx); retry.Final(err) {
+			if err := s.source.check(ctx); retry.Final(err) {
 				return err
 			}
 			s.Log.Info("following", "written", s.metrics.written.Load(), "behind", lag, "generation", state.Served,
 				"filling", state.Filling)
 		}
 	}
-}
-
-func (s *sink) reached(ends []int64) bool {
-	for p, end := range ends {
-		if s.follower.Next(p) < end {
-			return false
-		}
-	}
-	return true
 }
 
 // Handler answers /metrics, /healthz and /readyz. unready says why the process cannot do its work, "" if it can.
@@ -293,10 +231,9 @@ func (s *sink) unready() string {
 	if reason := s.metrics.Failing(time.Now()); reason != "" {
 		return reason
 	}
-	for p, r := range s.readers {
-		if _, known := r.End(); !known {
-			return fmt.Sprintf("partition %d of %s has not been read yet", p, s.topic)
-		}
+	if _, known := s.source.behind(); !known {
+		what, _ := s.source.about()
+		return what + " has not been read yet"
 	}
 	return ""
 }

@@ -65,7 +65,7 @@ This is for rows that were lost or changed by hand, a sink that was down for lon
 than the topic keeps the records of deletions (delete.retention.ms), and a change
 of sink.embedding_dim. A sink that runs ends; start it again.`,
 			Example: "  " + name + " refill -c pipeline.yaml",
-		}, "the next '"+name+" run' reads the topic from its beginning"),
+		}, "the next '"+name+" run' begins again"),
 		sinkLeft(a, &kind, name),
 		command.Version(a))
 	if kind.Rows != nil {

@@ -22,13 +22,15 @@ func Command(a *command.App) *cobra.Command {
 		Use:   "sink",
 		Short: "Keep a database of vectors equal to the embeddings topic",
 		Long: `Keep a database of vectors equal to the embeddings topic, in a process of its own:
-a database that is slow or away holds nobody up.
+a database that is slow or away holds nobody up. A pipeline without brokers of its
+own (from files) is followed through its store.
 
 Each generation fills a table of its own. Readers ask for one name (sinks.name), a
 view or an alias, which changes to another generation all at once, when that one
 is complete. Databases:
 ` + strings.Join(kinds, "\n"),
 		Example: `  giantstream sink run pgvector -c pipeline.yaml
+  giantstream sink run pgvector --store ./out --set sinks.pgvector.url='${PGVECTOR_URL}'
   giantstream sink refill pgvector -c pipeline.yaml`,
 	}
 	cmd.AddCommand(sinkRun(a), sinkRefill(a))
@@ -38,14 +40,19 @@ is complete. Databases:
 func sinkRun(a *command.App) *cobra.Command {
 	return sinkRunner(a, nil, &cobra.Command{
 		Use:   "run DATABASE",
-		Short: "Follow the embeddings topic into a database",
+		Short: "Follow the embeddings topic, or a store, into a database",
 		Long: `Follow the embeddings topic into a database, until a signal. A sink that was
 killed continues where it stopped, and a record that is written again changes
 nothing. Its offsets are in the database, with the rows.
 
+Without kafka.brokers the topic is in the process of 'giantstream run' alone, and
+the sink follows the store: the same rows, whether that process runs or not. What
+has changed since the newest generation it encodes itself.
+
 One process at a time follows into a name. A second one takes over, and the first
 ends. Metrics and health are at http.listen.`,
 		Example: `  giantstream sink run pgvector -c pipeline.yaml
+  giantstream sink run pgvector --store ./out --set sinks.pgvector.url='${PGVECTOR_URL}' --until-caught-up
   giantstream sink run pgvector -c pipeline.yaml --set sinks.name=products --set http.listen=:9465
   giantstream sink run pgvector -c pipeline.yaml --until-caught-up
   giantstream sink run pgvector -c pipeline.yaml --canary --set sinks.name=products_next`,
@@ -60,7 +67,7 @@ func sinkRunner(a *command.App, kind *sinks.Kind, cmd *cobra.Command) *cobra.Com
 		return sinks.Run(cmd.Context(), o)
 	})
 	cmd.Flags().BoolVar(&untilCaughtUp, "until-caught-up", false,
-		"exit when all that the topic has now is in the database, and readers see its generation")
+		"exit when all that there is now is in the database, and readers see its generation")
 	return cmd
 }
 
@@ -76,7 +83,7 @@ the topic keeps the records of deletions (delete.retention.ms), and a change of
 sink.embedding_dim. A sink that runs ends; start it again.`,
 		Example: `  giantstream sink refill pgvector -c pipeline.yaml
   giantstream sink refill pgvector -c pipeline.yaml --from 8a41c07be25d9f3c`,
-	}, "the next 'giantstream sink run' reads the topic from its beginning, into a new table")
+	}, "the next 'giantstream sink run' begins again, with a new table")
 }
 
 // sinkRefiller makes a command that lets a sink begin again, and says what comes next.
@@ -125,7 +132,17 @@ func sinkCommand(a *command.App, kind *sinks.Kind, cmd *cobra.Command, do func(*
 			return command.UsageError(err)
 		}
 		defer index.Close()
-		return do(cmd, sinks.Options{Config: cfg, Index: index, Canary: canary, Log: log})
+		o := sinks.Options{Config: cfg, Index: index, Canary: canary, Log: log}
+		if cfg.Kafka.Embedded() { // it encodes
+			w := &command.Workplace{Config: cfg, Log: log}
+			closeDevice, err := a.OpenDevice(w)
+			if err != nil {
+				return err
+			}
+			defer closeDevice()
+			o.Device = w.Device
+		}
+		return do(cmd, o)
 	}
 	flags.Register(cmd)
 	cmd.Flags().BoolVar(&canary, "canary", false,
