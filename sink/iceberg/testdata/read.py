@@ -82,8 +82,13 @@ def compact(uri, table, columns):
     return [row.asDict() for row in done.collect()]
 
 
+def rfc3339(time):
+    # Spark's are local times without a zone.
+    return (time if time.tzinfo else time.astimezone()).isoformat()
+
+
 readers = {"compact": compact, "duckdb": duckdb, "pyiceberg": pyiceberg, "pyspark": pyspark}
 for task in [sys.argv[1:]] if len(sys.argv) > 1 else map(str.split, sys.stdin):
     reader, uri, table, *columns = task
     rows = readers[reader](uri, table, columns[0].split(",") if columns else COLUMNS)
-    print(json.dumps(rows, default=datetime.datetime.isoformat), flush=True)
+    print(json.dumps(rows, default=rfc3339), flush=True)
