@@ -8,6 +8,9 @@
 // best of an item. Each link is ranked among 100 items drawn by degree. One generation is built of the training links
 // by the same rule, as a shop would send them ("rule"), and others of the training invoices ("orders").
 //
+// With -trained, the invoices from that day on are kept from the generations: what they are asked stays the same, and
+// they are older.
+//
 // With -complete, what is to be predicted is instead an item that is hidden of each later invoice of 2 to 60 items,
 // from its other items, and from one of them. The texts are those of a generation of the training invoices.
 //
@@ -16,6 +19,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -45,6 +49,7 @@ func main() {
 	data := flag.String("data", "../shared/data/online-retail", "folder of invoices.csv.gz")
 	until := flag.String("until", "2011-06-01", "the first day that is to be predicted")
 	to := flag.String("to", "2011-09-01", "the day after the last that is to be predicted")
+	trained := flag.String("trained", "", "the day from which invoices are kept from the generations (default: -until)")
 	seeds := flag.Uint64("seeds", 3, "how many generations are averaged")
 	rules := flag.String("rules", "", "measure:min_support:min_association:max_partners, several by commas")
 	complete := flag.Bool("complete", false, "hide an item of each later invoice, and ask what goes with the others")
@@ -64,7 +69,7 @@ func main() {
 		stage.Exit("orders", b.support(context.Background(), path, *until, *to, *seeds))
 		return
 	}
-	stage.Exit("orders", b.run(context.Background(), path, *until, *to, *rules, *seeds))
+	stage.Exit("orders", b.run(context.Background(), path, *until, *to, cmp.Or(*trained, *until), *rules, *seeds))
 }
 
 type bench struct {
@@ -72,11 +77,16 @@ type bench struct {
 	log    *slog.Logger
 }
 
-func (b *bench) run(ctx context.Context, path, until, to, rules string, seeds uint64) error {
+func (b *bench) run(ctx context.Context, path, until, to, trained, rules string, seeds uint64) error {
 	s, err := readSplit(path, until, to)
 	if err != nil {
 		return err
 	}
+	from, err := time.Parse(time.DateOnly, trained)
+	if err != nil {
+		return err
+	}
+	s.age(from)
 	fmt.Printf("%d items, %d new; %d invoices; %d links; asked: %d between known items, %d with a new one\n",
 		s.known, len(s.items)-s.known, len(s.training), len(s.links), len(s.later), len(s.cold))
 	fmt.Println("| built of | links | known items AUC / MRR | new items AUC / MRR |\n|---|---|---|---|")

@@ -19,10 +19,12 @@ type split struct {
 	texts    []string
 	known    int // items that are trained on
 	training []*invoice
-	asked    []*invoice  // from the first day to the last
-	links    [][2]int32  // by the rule, of the training invoices
-	later    []eval.Edge // by the rule, of the later invoices, between known items
-	cold     []eval.Edge // the same with a new item, which is Src
+	// ripe says which of the known items the training invoices have, nil for all.
+	ripe  map[string]bool
+	asked []*invoice  // from the first day to the last
+	links [][2]int32  // by the rule, of the training invoices
+	later []eval.Edge // by the rule, of the later invoices, between known items
+	cold  []eval.Edge // the same with a new item, which is Src
 }
 
 // divide makes the split: what comes before the first day trains, what comes from then on, before the last, is to be
@@ -67,6 +69,15 @@ func divide(invoices []*invoice, first, last time.Time) *split {
 		}
 	}
 	return s
+}
+
+// age keeps the invoices from a day on from what is trained. What is asked stays.
+func (s *split) age(from time.Time) {
+	s.training = slices.DeleteFunc(s.training, func(v *invoice) bool { return !v.time.Before(from) })
+	s.ripe = map[string]bool{}
+	for code := range textsOf(s.training) {
+		s.ripe[code] = true
+	}
 }
 
 // numbers returns the numbers of items, ascending, without those that have no text.
@@ -129,8 +140,15 @@ func (s *split) byRule(invoices []*invoice) [][2]int32 {
 
 // rows are the known items with the links of the rule, or without any.
 func (s *split) rows(linked bool) (all []rows.Row) {
-	near := graphdir.Undirected(len(s.items), s.links)
+	links := s.links
+	if s.ripe != nil {
+		links = s.byRule(s.training)
+	}
+	near := graphdir.Undirected(len(s.items), links)
 	for i := range s.known {
+		if s.ripe != nil && !s.ripe[s.items[i]] {
+			continue
+		}
 		r := rows.Row{NodeID: s.items[i], Text: s.texts[i]}
 		for _, j := range near.Row(i).Index {
 			if linked {

@@ -34,9 +34,10 @@ type completed struct {
 
 func ordersCommand(a *command.App) *cobra.Command {
 	var (
-		flags  command.PipelineFlags
-		newest float64
-		asJSON bool
+		flags   command.PipelineFlags
+		newest  float64
+		windows int
+		asJSON  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "orders",
@@ -49,15 +50,23 @@ with the other items, and with one of them: is the hidden item among the ten bes
   EASE, of all items     a regression of each item on all others (up to 5,000 items)
   goes-with              what the pipeline answers, but for the part of the texts
 
+With --windows the newest orders are asked about window by window, before they
+count: how good answers are that follow the orders ("current", as those of the role
+serve), and how they age if nothing follows ("frozen").
+
 The texts are not asked: a generation has learned from the newest orders as well.
 At most 5,000 orders are asked about. Items that are no nodes count, too. The
 command holds all orders in memory. Nothing is stored.`,
 		Example: `  giantstream evaluate orders --store ./out
+  giantstream evaluate orders --store ./out --newest 0.4 --windows 6
   giantstream evaluate orders -c pipeline.yaml --newest 0.05 --json | jq '.figures[]'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if newest <= 0 || newest >= 1 {
 				return command.UsageError(fmt.Errorf("--newest is %g; it must be above 0 and below 1", newest))
+			}
+			if windows < 0 {
+				return command.UsageError(fmt.Errorf("--windows is %d; it must be 0 or more", windows))
 			}
 			pipe, err := a.Open(cmd.Context(), &flags)
 			if err != nil {
@@ -66,6 +75,16 @@ command holds all orders in memory. Nothing is stored.`,
 			orders, err := readOrders(cmd.Context(), pipe)
 			if err != nil {
 				return err
+			}
+			if windows > 0 {
+				out, err := age(orders, newest, windows, pipe.Config.Train.Seed, pipe.Config.Train.Threads)
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return command.WriteJSON(a.Out, out)
+				}
+				return printAged(a, out)
 			}
 			out, err := complete(orders, newest, pipe.Config.Train.Seed, pipe.Config.Train.Threads)
 			if err != nil {
@@ -79,6 +98,8 @@ command holds all orders in memory. Nothing is stored.`,
 	}
 	flags.Register(cmd)
 	cmd.Flags().Float64Var(&newest, "newest", 0.1, "share of the orders, the newest, that are asked about")
+	cmd.Flags().IntVar(&windows, "windows", 0,
+		"split the time of the newest orders into as many windows, and ask about each before it counts")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -120,6 +141,35 @@ func complete(orders []rows.Order, newest float64, seed uint64, workers int) (*c
 	if n < 1 {
 		return nil, errors.New("there are too few orders to count some and ask about others")
 	}
+	numbered, items := numberItems(orders, n)
+	x := pairs.New(items, 0)
+	for _, items := range numbered[:n] {
+		if _, err := x.Add(items, len(items)); err != nil {
+			return nil, err
+		}
+	}
+	questions := completion.Questions(numbered[n:], seed)
+	out := &completed{Orders: n, Items: items, Asked: len(questions)}
+	for _, q := range questions {
+		if q.Hidden < 0 {
+			out.Unknown++
+		}
+	}
+	methods := []completion.Method{completion.Popularity(x), completion.Cosine(x, questions)}
+	if items <= completion.MaxDense {
+		dense, err := completion.Dense(numbered[:n], items, pairs.DefaultMaxItems, pairs.DefaultRidge.Penalty)
+		if err != nil {
+			return nil, err
+		}
+		methods = append(methods, dense)
+	}
+	methods = append(methods, completion.Ridge(x, questions, pairs.DefaultRidge, workers))
+	out.Figures = completion.Recall(questions, items, methods, workers)
+	return out, nil
+}
+
+// numberItems numbers the items of the first n orders, by name. Others are -1.
+func numberItems(orders []rows.Order, n int) (numbered [][]int32, items int) {
 	numbers := map[string]int32{}
 	for _, o := range orders[:n] {
 		for _, item := range o.Items {
@@ -129,7 +179,7 @@ func complete(orders []rows.Order, newest float64, seed uint64, workers int) (*c
 	for i, item := range slices.Sorted(maps.Keys(numbers)) {
 		numbers[item] = int32(i)
 	}
-	numbered := make([][]int32, len(orders))
+	numbered = make([][]int32, len(orders))
 	for k, o := range orders {
 		for _, item := range o.Items {
 			i, known := numbers[item]
@@ -140,30 +190,7 @@ func complete(orders []rows.Order, newest float64, seed uint64, workers int) (*c
 		}
 		slices.Sort(numbered[k])
 	}
-	x := pairs.New(len(numbers), 0)
-	for _, items := range numbered[:n] {
-		if _, err := x.Add(items, len(items)); err != nil {
-			return nil, err
-		}
-	}
-	questions := completion.Questions(numbered[n:], seed)
-	out := &completed{Orders: n, Items: len(numbers), Asked: len(questions)}
-	for _, q := range questions {
-		if q.Hidden < 0 {
-			out.Unknown++
-		}
-	}
-	methods := []completion.Method{completion.Popularity(x), completion.Cosine(x, questions)}
-	if len(numbers) <= completion.MaxDense {
-		dense, err := completion.Dense(numbered[:n], len(numbers), pairs.DefaultMaxItems, pairs.DefaultRidge.Penalty)
-		if err != nil {
-			return nil, err
-		}
-		methods = append(methods, dense)
-	}
-	methods = append(methods, completion.Ridge(x, questions, pairs.DefaultRidge, workers))
-	out.Figures = completion.Recall(questions, len(numbers), methods, workers)
-	return out, nil
+	return numbered, len(numbers)
 }
 
 func printCompleted(a *command.App, c *completed) error {

@@ -40,3 +40,53 @@ func TestTheNewestOrdersAreAskedAbout(t *testing.T) {
 		t.Errorf("orders of one item: %+v, %v", got, err)
 	}
 }
+
+// Answers that follow the orders learn what is new, and those that stand still age.
+func TestAnswersAge(t *testing.T) {
+	var orders []rows.Order
+	for k := range 400 {
+		set, season := k%10, 0
+		if k >= 300 { // then other things go together
+			season = 5
+		}
+		orders = append(orders, rows.Order{OrderID: fmt.Sprint(k), Time: int64(k), Items: []string{
+			fmt.Sprintf("a%d", set), fmt.Sprintf("b%d", (set+season)%10), fmt.Sprintf("c%d", (set+season)%10)}})
+	}
+	got, err := age(orders, 0.5, 4, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Orders != 200 || len(got.Windows) != 4 {
+		t.Fatalf("%+v", got)
+	}
+	asked := 0
+	for i, w := range got.Windows {
+		asked += w.Asked
+		current, frozen := w.Current, w.Frozen
+		current.Method, frozen.Method = "", ""
+		if i == 0 && current != frozen {
+			t.Errorf("the same counts find %+v and %+v", current, frozen)
+		}
+		if i < 2 && current.All != 1 {
+			t.Errorf("window %d: %+v", i, w)
+		}
+	}
+	last := got.Windows[3]
+	if asked != 200 || last.Current.One != 1 || last.Frozen.One > 0.9 {
+		t.Errorf("%d asked; the last window finds %+v, and %+v without what came since", asked, last.Current, last.Frozen)
+	}
+	one, err := age(orders, 0.1, 1, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := complete(orders, 0.1, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := all.Figures[len(all.Figures)-1]; one.Windows[0].Current != want || one.Windows[0].Asked != all.Asked {
+		t.Errorf("one window is %+v, without windows %+v", one.Windows[0].Current, want)
+	}
+	if _, err := age(orders[:3], 0.5, 4, 1, 1); err == nil {
+		t.Error("three orders make four windows")
+	}
+}
