@@ -57,6 +57,14 @@ type Like struct {
 type Nearest struct {
 	Generation int64
 	Neighbours []Neighbour
+	Filtered   *Filtered // nil without a filter
+}
+
+// Filtered says what the filters of a question have left.
+type Filtered struct {
+	Attributes []string // that were compared, sorted
+	// Matched of the index's Places, which include those of deleted nodes.
+	Matched, Places int
 }
 
 // Neighbour is a node near another, or near a text.
@@ -94,7 +102,7 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 		return Nearest{}, err
 	}
 	found := p.nearest(sum, w.Offset+w.K)
-	out := Nearest{Generation: s.generation.Doc.Generation}
+	out := Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(&w)}
 	for _, n := range found[min(w.Offset, len(found)):] {
 		out.Neighbours = append(out.Neighbours, Neighbour{n.ID, n.Cosine, s.show(n.ID, &w)})
 	}
@@ -199,6 +207,19 @@ func (s *state) pool(asked []string, w *Wanted) (p *pool, err error) {
 		_, err = s.attributes.Distinct(w.Distinct)
 	}
 	return p, err
+}
+
+// filtered says what the filters have left, nil without filters.
+func (p *pool) filtered(w *Wanted) *Filtered {
+	if p.in == nil {
+		return nil
+	}
+	names := slices.Clone(w.ExcludeSame)
+	if w.Where != nil {
+		names = append(names, w.Where.Attributes()...)
+	}
+	slices.Sort(names)
+	return &Filtered{slices.Compact(names), p.in.Len(), p.index.Handles()}
 }
 
 // has says whether a node exists that may be an answer.
