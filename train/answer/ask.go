@@ -187,6 +187,7 @@ type similarQuestion struct {
 	Text *string `json:"text"`
 	Like []liked `json:"like"`
 	wanted
+	Diversity float64 `json:"diversity"`
 }
 
 type liked struct {
@@ -213,6 +214,11 @@ func byID(a *asking, r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := similarQuestion{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), wanted: w}
+	if text := r.URL.Query().Get("diversity"); text != "" {
+		if q.Diversity, err = strconv.ParseFloat(text, 64); err != nil {
+			return nil, badRequest{fmt.Errorf("diversity: %q is no number", text)}
+		}
+	}
 	return q.ask(a)
 }
 
@@ -221,6 +227,7 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.Diversity = q.Diversity
 	like, err := q.likes()
 	if err != nil {
 		return nil, err

@@ -70,8 +70,8 @@ const SimilarPath = "/similar/"
 // Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed, POST OpenAIPath and GET
 // /openapi.json. It computes one request at a time per processor. Further requests wait a moment, and those beyond
 // maxWaiting per processor get the status 503. What follows SimilarPath in the path is the id, slashes and dots
-// included. The caller refuses parameters of the query other than Parameters and Lists with GET, id and explain of GET
-// /goes-with, and FreshParameters.
+// included. The caller refuses parameters of the query other than Parameters and Lists with GET, diversity of GET
+// /similar, id and explain of GET /goes-with, and FreshParameters.
 func Handler(c *Catalog, s Serving) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, Serving: s, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
