@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -28,6 +29,8 @@ type HTTP struct {
 	Hosts List    `yaml:"hosts" effect:"restart"`
 	TLS   HTTPTLS `yaml:"tls"`
 	CORS  CORS    `yaml:"cors"`
+	// Slow is how long an answer may take without a line in the log; 0 is any time.
+	Slow time.Duration `yaml:"slow" effect:"restart"`
 }
 
 // CORS says which pages may read answers, besides those of the server itself.
@@ -62,6 +65,7 @@ func (v *validator) http(h *HTTP) {
 		strings.Join(scopes, ", "))
 	v.check(h.TLS.KeyFile == "" || h.TLS.CertFile != "", "http.tls.cert_file", "must be given with key_file")
 	v.check(h.TLS.CertFile == "" || h.TLS.KeyFile != "", "http.tls.key_file", "must be given with cert_file")
+	v.atLeastTime("http.slow", h.Slow, 0)
 	for i, o := range h.CORS.Origins {
 		own := strings.HasPrefix(o, "http:") && strings.HasSuffix(o, ":80") ||
 			strings.HasPrefix(o, "https:") && strings.HasSuffix(o, ":443")

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +25,17 @@ type question interface {
 type asking struct {
 	*Catalog
 	encodes func() error // says why texts may not be encoded, nil where they may
+	asked   []Asked
+}
+
+// Asked is what Handler tells of a question that it has answered: no id, no text, and no value of an attribute.
+type Asked struct {
+	K, Texts, IDs, Results int
+	Filtered               *Filtered // nil without a filter
+}
+
+func (a *asking) note(k, texts, ids, results int, f *Filtered) {
+	a.asked = append(a.asked, Asked{k, texts, ids, results, f})
 }
 
 // SimilarJSON answers a question as POST /similar takes it, with what is answered there.
@@ -53,15 +63,6 @@ func askOne(a *asking, data []byte, q question) (any, error) {
 	return q.ask(a)
 }
 
-// asking returns what a request asks.
-func (h *handler) asking(r *http.Request) *asking {
-	a := &asking{Catalog: h.catalog}
-	if h.Encodes != nil {
-		a.encodes = func() error { return h.Encodes(r) }
-	}
-	return a
-}
-
 // failure is the answer to one of several questions that has none.
 type failure struct {
 	Status int    `json:"status"` // what the question alone would be answered with
@@ -69,8 +70,8 @@ type failure struct {
 }
 
 // askBody answers the question of a body, or its list of questions.
-func (h *handler) askBody(one func(*asking, []byte) (any, error)) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
+func askBody(one func(*asking, []byte) (any, error)) func(*asking, *http.Request) (any, error) {
+	return func(a *asking, r *http.Request) (any, error) {
 		data, err := body(r)
 		if err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func (h *handler) askBody(one func(*asking, []byte) (any, error)) func(*http.Req
 			Questions []json.RawMessage `json:"questions"`
 		}
 		if _ = json.Unmarshal(data, &several); several.Questions == nil { // what is wrong with it, one will say
-			return one(h.asking(r), data)
+			return one(a, data)
 		}
 		if err := decode(data, &several); err != nil {
 			return nil, err
@@ -90,7 +91,7 @@ func (h *handler) askBody(one func(*asking, []byte) (any, error)) func(*http.Req
 		}
 		return struct {
 			Answers []any `json:"answers"`
-		}{askAll(r.Context(), h.asking(r), several.Questions, one)}, r.Context().Err()
+		}{askAll(r.Context(), a, several.Questions, one)}, r.Context().Err()
 	}
 }
 
@@ -186,6 +187,7 @@ type similarQuestion struct {
 	Text *string `json:"text"`
 	Like []liked `json:"like"`
 	wanted
+	Diversity float64 `json:"diversity"`
 }
 
 type liked struct {
@@ -206,13 +208,18 @@ type match struct {
 	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
-func (h *handler) byID(r *http.Request) (any, error) {
+func byID(a *asking, r *http.Request) (any, error) {
 	w, err := wantedOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	q := similarQuestion{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), wanted: w}
-	return q.ask(h.asking(r))
+	if text := r.URL.Query().Get("diversity"); text != "" {
+		if q.Diversity, err = strconv.ParseFloat(text, 64); err != nil {
+			return nil, badRequest{fmt.Errorf("diversity: %q is no number", text)}
+		}
+	}
+	return q.ask(a)
 }
 
 func (q *similarQuestion) ask(asked *asking) (any, error) {
@@ -220,11 +227,18 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.Diversity = q.Diversity
 	like, err := q.likes()
 	if err != nil {
 		return nil, err
 	}
-	if asked.encodes != nil && slices.ContainsFunc(like, func(one Like) bool { return one.ID == "" }) {
+	texts := 0
+	for _, one := range like {
+		if one.ID == "" {
+			texts++
+		}
+	}
+	if asked.encodes != nil && texts > 0 {
 		if err := asked.encodes(); err != nil {
 			return nil, forbidden{err}
 		}
@@ -233,6 +247,7 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked.note(w.K, texts, len(like)-texts, len(a.Neighbours), a.Filtered)
 	out := reply{a.Generation, make([]match, len(a.Neighbours))}
 	for i, n := range a.Neighbours {
 		out.Results[i] = match(n)
@@ -294,7 +309,7 @@ type complement struct {
 	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
-func (h *handler) goesWithIDs(r *http.Request) (any, error) {
+func goesWithIDs(a *asking, r *http.Request) (any, error) {
 	query := r.URL.Query()
 	w, err := wantedOf(query)
 	if err != nil {
@@ -306,7 +321,7 @@ func (h *handler) goesWithIDs(r *http.Request) (any, error) {
 			return nil, badRequest{fmt.Errorf("explain: %q is neither true nor false", explain)}
 		}
 	}
-	return q.ask(h.asking(r))
+	return q.ask(a)
 }
 
 func (q *basketQuestion) ask(asked *asking) (any, error) {
@@ -322,6 +337,7 @@ func (q *basketQuestion) ask(asked *asking) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked.note(w.K, 0, len(q.IDs), len(a.Items), a.Filtered)
 	out := struct {
 		Generation int64        `json:"generation"`
 		Results    []complement `json:"results"`

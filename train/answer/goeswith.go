@@ -19,6 +19,7 @@ const textShare = 0.1
 type Basket struct {
 	Generation int64
 	Items      []Complement
+	Filtered   *Filtered // as of Nearest
 }
 
 // Complement goes with a basket.
@@ -109,7 +110,7 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	for i := range all {
 		all[i].Attributes = s.show(all[i].ID, &w)
 	}
-	return Basket{number, all}, nil
+	return Basket{number, all, p.filtered(&w)}, nil
 }
 
 func newComplement(id string, explain bool) Complement {

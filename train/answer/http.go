@@ -56,7 +56,9 @@ type Serving struct {
 type Answered struct {
 	Kind   string // similar, goes-with, embed
 	Took   time.Duration
+	Waited time.Duration // of Took, for what the request named by min_offset
 	Status int
+	Asked  []Asked // the questions that were answered
 }
 
 // goesWith is the kind of questions about baskets.
@@ -68,8 +70,8 @@ const SimilarPath = "/similar/"
 // Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed, POST OpenAIPath and GET
 // /openapi.json. It computes one request at a time per processor. Further requests wait a moment, and those beyond
 // maxWaiting per processor get the status 503. What follows SimilarPath in the path is the id, slashes and dots
-// included. The caller refuses parameters of the query other than Parameters and Lists with GET, id and explain of GET
-// /goes-with, and FreshParameters.
+// included. The caller refuses parameters of the query other than Parameters and Lists with GET, diversity of GET
+// /similar, id and explain of GET /goes-with, and FreshParameters.
 func Handler(c *Catalog, s Serving) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, Serving: s, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
@@ -78,12 +80,12 @@ func Handler(c *Catalog, s Serving) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI) // the client may be gone
 	})
-	mux.Handle("POST /similar", h.handle("similar", h.askBody(similarJSON)))
-	mux.Handle("GET /goes-with", h.handle(goesWith, h.goesWithIDs))
-	mux.Handle("POST /goes-with", h.handle(goesWith, h.askBody(goesWithJSON)))
-	mux.Handle("POST /embed", h.handle("embed", h.embed))
-	mux.Handle("POST "+OpenAIPath, h.handleAs("embed", h.openAI, maxInputBody, openAIError))
-	byID := h.handle("similar", h.byID)
+	mux.Handle("POST /similar", h.handle("similar", askBody(similarJSON)))
+	mux.Handle("GET /goes-with", h.handle(goesWith, goesWithIDs))
+	mux.Handle("POST /goes-with", h.handle(goesWith, askBody(goesWithJSON)))
+	mux.Handle("POST /embed", h.handle("embed", embed))
+	mux.Handle("POST "+OpenAIPath, h.handleAs("embed", openAI, maxInputBody, openAIError))
+	byID := h.handle("similar", byID)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		get := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if get && strings.HasPrefix(r.URL.Path, SimilarPath) {
@@ -103,7 +105,7 @@ type forbidden struct{ error }
 var errBusy = errors.New("too many requests at once, try again in a moment")
 
 // handle returns the HTTP handler of a function that answers requests of one kind.
-func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) http.Handler {
+func (h *handler) handle(kind string, answer func(*asking, *http.Request) (any, error)) http.Handler {
 	return h.handleAs(kind, answer, maxBody, plainError)
 }
 
@@ -127,16 +129,21 @@ func write(w http.ResponseWriter, status int, body any) {
 }
 
 // handleAs is handle with bodies of at most so many bytes, and with errors of a shape.
-func (h *handler) handleAs(kind string, answer func(*http.Request) (any, error), most int64,
+func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any, error), most int64,
 	explain func(err error, status int) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		var body any
+		a := &asking{Catalog: h.catalog}
+		if h.Encodes != nil {
+			a.encodes = func() error { return h.Encodes(r) }
+		}
 		err := h.fresh(w, r)
+		waited := time.Since(began)
 		if err == nil {
 			err = h.inTurn(r.Context(), func() (err error) {
-				body, err = answer(r)
+				body, err = answer(a, r)
 				return err
 			})
 		}
@@ -150,7 +157,7 @@ func (h *handler) handleAs(kind string, answer func(*http.Request) (any, error),
 		}
 		write(w, status, body)
 		if h.Observe != nil {
-			h.Observe(r, Answered{Kind: kind, Took: time.Since(began), Status: status})
+			h.Observe(r, Answered{Kind: kind, Took: time.Since(began), Waited: waited, Status: status, Asked: a.asked})
 		}
 	})
 }
@@ -197,7 +204,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-func (h *handler) embed(r *http.Request) (any, error) {
+func embed(a *asking, r *http.Request) (any, error) {
 	var q struct {
 		Texts []string `json:"texts"`
 	}
@@ -211,10 +218,11 @@ func (h *handler) embed(r *http.Request) (any, error) {
 	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {
 		return nil, badRequest{fmt.Errorf("texts has %d; there can be from 1 to %d", len(q.Texts), maxTexts)}
 	}
-	vectors, dim, number, err := h.catalog.Embed(q.Texts)
+	vectors, dim, number, err := a.Embed(q.Texts)
 	if err != nil {
 		return nil, err
 	}
+	a.note(0, len(q.Texts), 0, len(q.Texts), nil)
 	return struct {
 		Generation int64       `json:"generation"`
 		Dim        int         `json:"dim"`

@@ -24,7 +24,7 @@ const (
 // openAI answers as OpenAI's embeddings API does. Any model is as good: the encoder of the served generation answers,
 // and the answer's model names it. A text of which the encoder knows nothing has a vector of zeros, since clients
 // expect one for each text.
-func (h *handler) openAI(r *http.Request) (any, error) {
+func openAI(a *asking, r *http.Request) (any, error) {
 	var q struct {
 		Input      json.RawMessage `json:"input"`
 		Dimensions *int            `json:"dimensions"`
@@ -44,10 +44,11 @@ func (h *handler) openAI(r *http.Request) (any, error) {
 	if q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64" {
 		return nil, badRequest{fmt.Errorf("encoding_format %q is neither float nor base64", q.Encoding)}
 	}
-	vectors, dim, generation, err := h.catalog.Embed(texts)
+	vectors, dim, generation, err := a.Embed(texts)
 	if err != nil {
 		return nil, err
 	}
+	a.note(0, len(texts), 0, len(texts), nil)
 	narrow := embedding.Format{Dim: dim}
 	if q.Dimensions != nil {
 		if narrow.Dim = *q.Dimensions; narrow.Dim < 1 || narrow.Dim > dim {

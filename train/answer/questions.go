@@ -38,6 +38,9 @@ type Wanted struct {
 	// Distinct names an attribute, not one of lists, of which each value is in one answer at most; "" for none. Nodes
 	// without the attribute are answers each.
 	Distinct string
+	// Diversity, from 0 to 1, is how much answers of Similar are to be unlike each other, in the place of like what was
+	// asked about.
+	Diversity float64
 	// Show names attributes that come with the answers.
 	Show []string
 	// Explain has the reasons come with what goes with a basket.
@@ -53,10 +56,18 @@ type Like struct {
 	Weight float64
 }
 
-// Nearest is the nearest nodes, the nearest first, by a generation's embeddings.
+// Nearest is the nearest nodes by a generation's embeddings: the nearest first, or with Diversity as they were chosen.
 type Nearest struct {
 	Generation int64
 	Neighbours []Neighbour
+	Filtered   *Filtered // nil without a filter
+}
+
+// Filtered says what the filters of a question have left.
+type Filtered struct {
+	Attributes []string // that were compared, sorted
+	// Matched of the index's Places, which include those of deleted nodes.
+	Matched, Places int
 }
 
 // Neighbour is a node near another, or near a text.
@@ -72,6 +83,9 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 	s := c.now.Load()
 	if s == nil {
 		return Nearest{}, ErrEmpty
+	}
+	if err := w.checkDiversity(); err != nil {
+		return Nearest{}, err
 	}
 	texts, err := s.embedded(like)
 	if err != nil {
@@ -93,8 +107,13 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 	if err != nil {
 		return Nearest{}, err
 	}
-	found := p.nearest(sum, w.Offset+w.K)
-	out := Nearest{Generation: s.generation.Doc.Generation}
+	var found []nearest.Neighbour
+	if w.Diversity > 0 {
+		found = p.diverse(sum, w.Offset+w.K, w.Diversity)
+	} else {
+		found = p.nearest(sum, w.Offset+w.K)
+	}
+	out := Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(&w)}
 	for _, n := range found[min(w.Offset, len(found)):] {
 		out.Neighbours = append(out.Neighbours, Neighbour{n.ID, n.Cosine, s.show(n.ID, &w)})
 	}
@@ -199,6 +218,19 @@ func (s *state) pool(asked []string, w *Wanted) (p *pool, err error) {
 		_, err = s.attributes.Distinct(w.Distinct)
 	}
 	return p, err
+}
+
+// filtered says what the filters have left, nil without filters.
+func (p *pool) filtered(w *Wanted) *Filtered {
+	if p.in == nil {
+		return nil
+	}
+	names := slices.Clone(w.ExcludeSame)
+	if w.Where != nil {
+		names = append(names, w.Where.Attributes()...)
+	}
+	slices.Sort(names)
+	return &Filtered{slices.Compact(names), p.in.Len(), p.index.Handles()}
 }
 
 // has says whether a node exists that may be an answer.

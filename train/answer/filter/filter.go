@@ -10,6 +10,7 @@ package filter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -119,6 +120,18 @@ func (b *budget) spend(e *Expr) error {
 		return fault(e.column, "a filter has at most %d comparisons, with %d values together", maxParts, maxValues)
 	}
 	return nil
+}
+
+// Attributes returns the names of the attributes that the filter compares, sorted.
+func (e *Expr) Attributes() (names []string) {
+	if e.Attribute != "" {
+		names = append(names, e.Attribute)
+	}
+	for _, one := range e.Of {
+		names = append(names, one.Attributes()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // String returns the short form, by which Parse makes the same filter.

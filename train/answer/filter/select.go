@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,14 @@ func (s Set) Clear(n int32) {
 	if int(n/64) < len(s) {
 		s[n/64] &^= 1 << (n % 64)
 	}
+}
+
+// Len returns how many nodes are in the set.
+func (s Set) Len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }
 
 // All returns the set of the first n nodes.

@@ -49,6 +49,7 @@ func Similar(a *command.App) *cobra.Command {
 	var (
 		ids, not, texts []string
 		which           wantedFlags
+		diversity       float64
 	)
 	cmd := a.AboutGeneration(&cobra.Command{
 		Use:   "similar ID... | similar --text TEXT | similar --questions FILE",
@@ -66,6 +67,7 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
   giantstream similar B00004TKVY B000FH4JA2 --not B0013LVJEC --store ./out
   giantstream similar B00004TKVY --store ./out --where 'price<50 and stock>0' --show price
   giantstream similar B00004TKVY --store ./out --exclude-same parent --distinct brand
+  giantstream similar B00004TKVY --store ./out --diversity 0.3
   giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'
   echo '{"id": "B00004TKVY", "k": 5}' | giantstream similar --questions - --store ./out`,
 	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
@@ -73,6 +75,7 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		if err != nil {
 			return command.UsageError(err)
 		}
+		want.Diversity = diversity
 		catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, false)
 		if err != nil {
 			return err
@@ -118,6 +121,8 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 	cmd.Flags().StringArrayVar(&texts, "text", nil, "find what is similar to this `TEXT`; may be repeated")
 	cmd.Flags().StringArrayVar(&not, "not", nil, "find what is unlike the item with this `ID`; may be repeated")
 	which.add(cmd)
+	cmd.Flags().Float64Var(&diversity, "diversity", 0, "from 0 to 1: how much answers are to be unlike each\n"+
+		"other, by maximal marginal relevance among the 200 nearest")
 	return cmd
 }
 

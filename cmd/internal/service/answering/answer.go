@@ -5,10 +5,8 @@ package answering
 import (
 	"context"
 	"log/slog"
-	"net/http"
-	"strconv"
+	"time"
 
-	"giantstream/cmd/internal/endpoint"
 	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service/settings"
@@ -48,28 +46,18 @@ type Answer struct {
 	// Catalog is made by Open, nil without Shards.
 	Catalog *answer.Catalog
 
-	count   *prometheus.CounterVec
-	refused *prometheus.CounterVec
-	seconds *prometheus.HistogramVec
+	observer *observer
 }
 
 // Open makes the parts that other goroutines ask for. It comes before Run.
 func (a *Answer) Open() {
-	a.count = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_http_answers_total",
-		Help: "Answers to questions about similar items, by kind, HTTP status and the token's name."},
-		[]string{"kind", "status", "token"})
-	a.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "giantstream_http_answer_seconds",
-		Help:    "How long those answers took, waiting included.",
-		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .5, 1, 5}}, []string{"kind"})
-	a.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_http_refused_total",
-		Help: "Requests refused for their token, or for lack of one, by the token's name and HTTP status."},
-		[]string{"token", "status"})
-	a.Registry.MustRegister(a.count, a.refused, a.seconds)
+	a.observer = newObserver(a.Registry, a.Log, a.HTTP.Slow)
 	if a.Shards > 0 {
 		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
 			Generation: a.Served.Current, Complements: true, FollowOrders: true,
 			Attributes: wiring.AttributesOf(a.Settings.Get())})
 		a.registerFollowing()
+		a.observer.follow(a.Registry, time.Now)
 	}
 }
 
@@ -109,11 +97,6 @@ func (a *Answer) Run(ctx context.Context) error {
 		g.Go(func() error { return a.serveHTTP(ctx) })
 	}
 	return g.Wait()
-}
-
-func (a *Answer) answered(r *http.Request, one answer.Answered) {
-	a.count.WithLabelValues(one.Kind, strconv.Itoa(one.Status), endpoint.NameOf(r.Context())).Inc()
-	a.seconds.WithLabelValues(one.Kind).Observe(one.Took.Seconds())
 }
 
 // Unready says that the embeddings of the generation being served are still being read, "" if they are not.

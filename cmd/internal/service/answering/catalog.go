@@ -16,6 +16,7 @@ func (a *Answer) followCatalog(ctx context.Context) error {
 	pause := retry.Backoff{Min: catalogPoll, Max: 30 * time.Second}
 	number := int64(0)
 	for {
+		began := time.Now()
 		_, err := a.Catalog.Update(ctx)
 		wait := catalogPoll
 		switch {
@@ -26,6 +27,7 @@ func (a *Answer) followCatalog(ctx context.Context) error {
 			a.Log.Warn("the index of similar items is behind, trying again", "in", wait, "error", err)
 		default:
 			pause.Reset()
+			a.observer.read.Store(began.UnixNano())
 			if size, err := a.Catalog.Size(); err == nil && size.Generation != number {
 				number = size.Generation
 				a.Log.Info("similar items are served", "generation", number, "nodes", size.Nodes,

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +49,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		{pattern: "PUT /config", handler: settings, scope: config.ScopeAdmin},
 	}
 	if a.Catalog != nil {
-		questions := answer.Handler(a.Catalog, answer.Serving{Encodes: mayEncode, Observe: a.answered})
+		questions := answer.Handler(a.Catalog, answer.Serving{Encodes: mayEncode, Observe: a.observer.answered})
 		fresh := answer.FreshParameters
 		wanted := slices.Concat(fresh, answer.Parameters)
 		for _, name := range answer.Lists {
@@ -59,7 +58,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		question := func(pattern, scope string, parameters ...string) {
 			routes = append(routes, route{pattern: pattern, handler: questions, scope: scope, parameters: parameters})
 		}
-		question("GET "+answer.SimilarPath, config.ScopeRead, wanted...)
+		question("GET "+answer.SimilarPath, config.ScopeRead, append([]string{"diversity"}, wanted...)...)
 		question("POST /similar", config.ScopeRead, fresh...)
 		question("GET /goes-with", config.ScopeRead, append([]string{"id" + endpoint.List, "explain"}, wanted...)...)
 		question("POST /goes-with", config.ScopeRead, fresh...)
@@ -76,7 +75,7 @@ func mayEncode(r *http.Request) error { return endpoint.May(r.Context(), config.
 // handlerOf answers the routes.
 func (a *Answer) handlerOf(routes []route) http.Handler {
 	gate := endpoint.NewGate(a.HTTP, nil)
-	gate.Refused = func(name string, status int) { a.refused.WithLabelValues(name, strconv.Itoa(status)).Inc() }
+	gate.Refused = a.observer.refuse
 	mux := http.NewServeMux()
 	var byID http.Handler
 	var ofAdmins []string
