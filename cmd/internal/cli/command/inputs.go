@@ -224,6 +224,9 @@ func (f *InputFlags) open(ctx context.Context, cfg *config.Config, patterns ...s
 	return files, err
 }
 
+// AllowsUnmatched reports whether no record need have a field of the mapping.
+func (f *InputFlags) AllowsUnmatched() bool { return f.allowUnmatched }
+
 // CheckRecords is how many records of the nodes, and of the edges, are read before files are sent.
 const CheckRecords = 10_000
 
