@@ -31,6 +31,7 @@ type InputFlags struct {
 
 	attributes, vectors                     []string // of nodes
 	id, class, src, dst, eventTime, deleted string
+	nodesEventTime, edgesEventTime          string
 	edgeWeight, edgeKind                    string
 	text                                    []string
 	directed, stripHTML                     bool
@@ -73,7 +74,9 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.StringVar(&f.edgeKind, "edge-kind", "",
 		"field with an edge's kind, or a constant in double quotes: '\"also_bought\"' (default: none)")
 	fl.StringVar(&f.eventTime, "event-time", "",
-		"field with the time of the change (default: the file's modification time)")
+		"field with the time of the change, in all inputs (default: the file's modification time)")
+	fl.StringVar(&f.nodesEventTime, "nodes-event-time", "", "the same for nodes alone")
+	fl.StringVar(&f.edgesEventTime, "edges-event-time", "", "the same for edges alone")
 	fl.StringVar(&f.deleted, "deleted", "",
 		"which records delete their node or edge: a field that is true, or conditions such as "+
 			"'status in [draft, archived]' or 'online == 2' (default deleted)")
@@ -111,8 +114,8 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	set(&in.Edges.Dst, f.dst)
 	set(&in.Edges.Weight, f.edgeWeight)
 	set(&in.Edges.Kind, f.edgeKind)
-	set(&in.Nodes.EventTime, f.eventTime)
-	set(&in.Edges.EventTime, f.eventTime)
+	set(&in.Nodes.EventTime, cmp.Or(f.nodesEventTime, f.eventTime))
+	set(&in.Edges.EventTime, cmp.Or(f.edgesEventTime, f.eventTime))
 	set(&in.Nodes.Deleted, f.deleted)
 	set(&in.Edges.Deleted, f.deleted)
 	if len(f.text) > 0 {
@@ -250,8 +253,9 @@ func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files
 
 // FieldFlags are the flags of the mapped fields.
 var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "nodes.class": "--class",
-	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time",
-	"edges.weight": "--edge-weight", "edges.kind": "--edge-kind",
+	"nodes.event_time": "--event-time or --nodes-event-time", "edges.src": "--src", "edges.dst": "--dst",
+	"edges.event_time": "--event-time or --edges-event-time",
+	"edges.weight":     "--edge-weight", "edges.kind": "--edge-kind",
 	"baskets.id": "--order-id", "baskets.items": "--order-item", "baskets.quantity": "--order-quantity",
 	"baskets.time": "--order-time", "baskets.kind": "--order-kind", "baskets.customer": "--order-customer"}
 
