@@ -57,7 +57,14 @@ type Letter struct {
 	// Replayed is when the letter's record was sent again, zero if it was not since the letter was
 	// written.
 	Replayed time.Time
+	// Dismissed is when people have dismissed the letter, for Reason; zero if they have not since it was written. Of
+	// Replayed and Dismissed the later one is set.
+	Dismissed time.Time
+	Reason    string
 }
+
+// Open reports whether nothing has become of the letter yet.
+func (l *Letter) Open() bool { return l.Replayed.IsZero() && l.Dismissed.IsZero() }
 
 // Foreign reports whether the record on the dead-letter topic is not a letter but another program's.
 func (l *Letter) Foreign() bool { return l.Code == decode.Foreign }
@@ -99,11 +106,15 @@ const (
 	hSHA256    = "dlq-sha256"
 	hReplayOf  = "dlq-replay-of"
 	hMark      = "dlq-mark"
+	hReason    = "dlq-reason"
 )
 
-// replayedMark is the value of the header of a mark: a record that says that a letter's record was sent
-// again, with the letter's origin.
-const replayedMark = "replayed"
+// What the header of a mark says of a letter. A mark is a record with the letter's origin: the letter's record was sent
+// again, or people have dismissed it.
+const (
+	replayedMark  = "replayed"
+	dismissedMark = "dismissed"
+)
 
 // cut shortens a value that is too large for the topic.
 func (l *Letter) cut() {
@@ -146,24 +157,41 @@ func (l *Letter) message(topic string) kafka.Message {
 	return m
 }
 
-// mark makes the record that notes the replay of a letter.
-func mark(topic string, o Origin, at time.Time) kafka.Message {
-	l := Letter{Origin: o, Code: replayedMark, At: at, Time: at}
+// closing says what has become of a letter.
+type closing struct {
+	what   string // replayedMark or dismissedMark
+	at     time.Time
+	reason string
+}
+
+// mark makes the record that notes what has become of a letter.
+func mark(topic string, o Origin, c closing) kafka.Message {
+	l := Letter{Origin: o, Code: decode.Code(c.what), At: c.at, Time: c.at}
 	m := l.message(topic)
 	m.Key = []byte(o.String()) // a compacted topic keeps one of each
-	m.Headers = append(m.Headers, kafka.Header{Key: hMark, Value: []byte(replayedMark)})
+	m.Headers = append(m.Headers, kafka.Header{Key: hMark, Value: []byte(c.what)})
+	if c.reason != "" {
+		m.Headers = append(m.Headers, kafka.Header{Key: hReason, Value: []byte(c.reason)})
+	}
 	return m
 }
 
-// marked returns the origin of the letter that a mark is about; ok is false if the record is none.
-func marked(m *kafka.Message) (o Origin, ok bool) {
+// marked returns what a mark says, and of which letter; ok is false if the record is none.
+func marked(m *kafka.Message) (o Origin, c closing, ok bool) {
 	for _, h := range m.Headers {
-		if h.Key == hMark && string(h.Value) == replayedMark {
-			l, err := Parse(*m)
-			return l.Origin, err == nil
+		switch h.Key {
+		case hMark:
+			c.what = string(h.Value)
+		case hReason:
+			c.reason = string(h.Value)
 		}
 	}
-	return o, false
+	if c.what != replayedMark && c.what != dismissedMark {
+		return o, c, false
+	}
+	l, err := Parse(*m)
+	c.at = m.Time
+	return l.Origin, c, err == nil
 }
 
 // errNotALetter: the record on the dead-letter topic has no usable headers.

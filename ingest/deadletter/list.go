@@ -19,12 +19,17 @@ type Filter struct {
 	Topic string
 	// Since: letters written at or after this time.
 	Since time.Time
-	// All: also letters whose records were sent again since they were written.
-	All bool
+	// Before: letters written before this time.
+	Before time.Time
+	// All: also letters that are closed, because their records were sent again or people have dismissed them.
+	// Dismissed: none but those that are dismissed.
+	All, Dismissed bool
 }
 
 func (f Filter) match(l *Letter) bool {
-	return (f.All || l.Replayed.IsZero()) &&
+	return (f.All || f.Dismissed || l.Open()) &&
+		(!f.Dismissed || !l.Dismissed.IsZero()) &&
+		(f.Before.IsZero() || l.At.Before(f.Before)) &&
 		(f.Code == "" || f.Code == l.Code) &&
 		(f.Topic == "" || f.Topic == l.Topic) &&
 		(f.Since.IsZero() || !l.At.Before(f.Since))
@@ -32,8 +37,8 @@ func (f Filter) match(l *Letter) bool {
 
 // List yields the letters that are on the topic now, one per origin, partition after partition. A
 // record that is not a letter is yielded as Letter.Foreign and hides none of the others. A letter whose
-// record was sent again is closed, and yielded with Filter.All only: if the record has failed again, it
-// has a newer letter. The topic is read twice, first for what was sent again. Memory grows with the
+// record was sent again is closed, and so is one that was dismissed. They are yielded with Filter.All only: if the
+// record has failed again, it has a newer letter. The topic is read twice, first for the marks. Memory grows with the
 // number of letters, not with their size.
 func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
@@ -47,7 +52,7 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 			yield(Letter{}, err)
 			return
 		}
-		replayed, err := replays(ctx, c, topic, first[topic], end[topic])
+		closed, err := closings(ctx, c, topic, first[topic], end[topic])
 		if err != nil {
 			yield(Letter{}, err)
 			return
@@ -65,7 +70,7 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 					yield(Letter{}, err)
 					return
 				default:
-					if _, is := marked(&m); is {
+					if _, _, is := marked(&m); is {
 						continue
 					}
 					if l, err = Parse(m); err != nil {
@@ -73,8 +78,10 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 					}
 				}
 				// A record of a topic is one for good. A line of a file may have become another one.
-				if at, ok := replayed[l.Origin]; ok && (l.File == "" || !l.At.After(at)) {
-					l.Replayed = at
+				if c, ok := closed[l.Origin]; ok && (l.File == "" || !l.At.After(c.at)) {
+					if l.Replayed = c.at; c.what == dismissedMark {
+						l.Replayed, l.Dismissed, l.Reason = time.Time{}, c.at, c.reason
+					}
 				}
 				if seen[l.Origin] || !f.match(&l) {
 					continue
@@ -88,9 +95,9 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 	}
 }
 
-// replays returns when the letters on a topic were last sent again, by origin.
-func replays(ctx context.Context, c *client.Client, topic string, first, end []int64) (map[Origin]time.Time, error) {
-	at := map[Origin]time.Time{}
+// closings returns what has last become of the letters on a topic, by origin.
+func closings(ctx context.Context, c *client.Client, topic string, first, end []int64) (map[Origin]closing, error) {
+	last := map[Origin]closing{}
 	for p, to := range end {
 		for m, err := range c.Range(ctx, topic, p, first[p], to) {
 			if _, tooLarge := errors.AsType[*client.TooLarge](err); tooLarge {
@@ -99,10 +106,10 @@ func replays(ctx context.Context, c *client.Client, topic string, first, end []i
 			if err != nil {
 				return nil, err
 			}
-			if o, ok := marked(&m); ok && m.Time.After(at[o]) {
-				at[o] = m.Time
+			if o, c, ok := marked(&m); ok && c.at.After(last[o].at) {
+				last[o] = c
 			}
 		}
 	}
-	return at, nil
+	return last, nil
 }

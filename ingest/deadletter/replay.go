@@ -112,7 +112,7 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 		return done, err
 	}
 	for _, o := range sent {
-		if err := p.Send(ctx, mark(topics.DeadLetters, o, clock())); err != nil {
+		if err := p.Send(ctx, mark(topics.DeadLetters, o, closing{what: replayedMark, at: clock()})); err != nil {
 			return done, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"giantstream/ingest"
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
@@ -50,6 +51,32 @@ func (s *Input) Files(ctx context.Context, inputs []backfill.Input) error {
 		s.More = s.More || sample.More
 	}
 	return nil
+}
+
+// Topics maps the first records of a pipeline's input topics: of the sources, where they are repartitioned. It creates
+// nothing.
+func Topics(ctx context.Context, from *client.Client, topics ingest.Topics, translators map[string]*schema.Translator,
+	o Options) (*Preview, error) {
+	c, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	inputs := map[string]*Input{topics.Nodes: c.Nodes(), topics.Edges: c.Edges()}
+	for topic := range o.Mapping.Attributes {
+		inputs[topic] = c.Attributes(topic)
+	}
+	for _, topic := range topics.OneKind {
+		inputs[topic] = c.EdgeTopic(topic)
+	}
+	if topics.Orders != "" {
+		inputs[topics.Orders] = c.Orders()
+	}
+	for topic, in := range inputs {
+		if err := in.Topic(ctx, from, topics.Source(topic), translators[topic]); err != nil {
+			return nil, err
+		}
+	}
+	return c.Result(), nil
 }
 
 // Topic reads the first records of a topic that are still there; values are translated to JSON unless translator is

@@ -254,10 +254,10 @@ func (have Identity) compareSettings(want Identity, url string) error {
 		return nil
 	}
 	return fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+
-		"what the old ones made of their records. Use the settings of before, or another store and a backfill, "+
-		"or, with all other workers stopped, go on with the new ones for new records alone with "+
-		"'giantstream run --accept-settings'",
-		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "))
+		"what the old ones made of their records. Use the settings of before ('giantstream config from-store %s' "+
+		"prints them), or another store and a backfill, or, with all other workers stopped, go on with the new ones "+
+		"for new records alone with 'giantstream run --accept-settings'",
+		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "), url)
 }
 
 // CreateIdentity writes the identity of a new pipeline into a store that has none. Its ID is the one that DrawID has
@@ -400,21 +400,28 @@ func loadIdentity(ctx context.Context, store sink.Store) (have Identity, stored 
 	return have, stored, nil
 }
 
-// compare compares what can never change.
+// compare compares what can never change. The error names the settings that differ as well, so that a configuration
+// written by hand is mended in one go.
 func (have Identity) compare(want Identity, url string) error {
-	var what string
-	switch {
-	case have.Name != want.Name:
-		what = fmt.Sprintf("it is named %q, not %q", have.Name, want.Name)
-	case have.Shards != want.Shards:
-		what = fmt.Sprintf("it has %d shards, not %d; 'giantstream reshard' writes a store with another number",
-			have.Shards, want.Shards)
-	case have.Undirected != want.Undirected:
-		what = fmt.Sprintf("undirected is %t there and %t here", have.Undirected, want.Undirected)
-	default:
+	var what []string
+	if have.Name != want.Name {
+		what = append(what, fmt.Sprintf("it is named %q, not %q", have.Name, want.Name))
+	}
+	if have.Shards != want.Shards {
+		what = append(what, fmt.Sprintf("it has %d shards, not %d ('giantstream reshard' writes a store with another "+
+			"number)", have.Shards, want.Shards))
+	}
+	if have.Undirected != want.Undirected {
+		what = append(what, fmt.Sprintf("undirected is %t there and %t here", have.Undirected, want.Undirected))
+	}
+	if len(what) == 0 {
 		return nil
 	}
-	return fmt.Errorf("store %s %w: %s; use another store or the settings it was created with", url, ErrIdentity, what)
+	if have.Settings != nil && want.Settings != nil && !have.extendedBy(want.Settings) {
+		what = append(what, Difference(have.Settings, want.Settings)...)
+	}
+	return fmt.Errorf("store %s %w: %s. Use another store, or the settings it was created with, which "+
+		"'giantstream config from-store %s' prints", url, ErrIdentity, strings.Join(what, "; "), url)
 }
 
 // Difference names each setting that differs, with its old and its new value.

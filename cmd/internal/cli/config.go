@@ -45,7 +45,7 @@ complete and check fields by it. Name it in the first line of the file:
 			}
 			return err
 		},
-	}, configCheck(a), configShow(a), configDiff(a), configProfiles(a))
+	}, configCheck(a), configShow(a), configDiff(a), configFromStore(a), configProfiles(a))
 	return cmd
 }
 

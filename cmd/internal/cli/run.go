@@ -205,7 +205,17 @@ func checkInputTopics(accepted []string, cfg *config.Config) error {
 func (f *runFlags) serviceOptions(a *command.App, r *preparedRun) service.Options {
 	return service.Options{Config: r.Config, Store: r.Store, Log: r.Log, Level: a.ChangeableLevel(), Roles: r.roles,
 		Device: r.Device, Progress: r.Progress, AcceptLoss: f.acceptLoss, AcceptSettings: f.acceptSettings,
-		Status: status.Live(r.Config), Load: f.untilIdle && r.files.Any(), Resent: r.files.Any()}
+		AllowUnmatched: f.inputs.AllowsUnmatched(),
+		Status:         status.Live(r.Config), Load: f.untilIdle && r.files.Any(), Resent: r.files.Any()}
+}
+
+// start starts the service. A mapping that does not fit the records is a usage error.
+func start(ctx context.Context, o service.Options) (*service.Service, error) {
+	s, err := service.Start(ctx, o)
+	if errors.Is(err, preview.ErrMapping) {
+		err = command.UsageError(err)
+	}
+	return s, err
 }
 
 // runService sends the files, if any, and serves until a signal.
@@ -217,7 +227,7 @@ func (f *runFlags) runService(ctx context.Context, a *command.App, r *preparedRu
 		signals = catchHangups()
 		defer signals.stop()
 	}
-	s, err := service.Start(ctx, opts)
+	s, err := start(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -239,7 +249,7 @@ func (f *runFlags) runService(ctx context.Context, a *command.App, r *preparedRu
 
 // runUntilIdle ingests and publishes all input, prints the report, and returns an error if records are lost.
 func (f *runFlags) runUntilIdle(ctx context.Context, a *command.App, r *preparedRun) error {
-	s, err := service.Start(ctx, f.serviceOptions(a, r))
+	s, err := start(ctx, f.serviceOptions(a, r))
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,12 @@ import (
 	"giantstream/ingest/decode"
 )
 
-// DeadLetterCount counts the letters on the dead-letter topic.
+// DeadLetterCount counts the letters on the dead-letter topic: those that are open, and apart from them those that
+// people have dismissed.
 type DeadLetterCount struct {
-	Total  int64            `json:"total"`
-	ByCode map[string]int64 `json:"by_code,omitempty"`
+	Total     int64            `json:"total"`
+	ByCode    map[string]int64 `json:"by_code,omitempty"`
+	Dismissed int64            `json:"dismissed,omitempty"`
 }
 
 // String lists the codes, most frequent first.
@@ -34,12 +36,18 @@ func (s *Service) DeadLetters(ctx context.Context) (DeadLetterCount, error) {
 	return CountDeadLetters(ctx, s.client, s.topics.DeadLetters)
 }
 
-// CountDeadLetters counts the letters on a topic that are open.
+// CountDeadLetters counts the letters on a topic that are open or dismissed.
 func CountDeadLetters(ctx context.Context, c *client.Client, topic string) (DeadLetterCount, error) {
 	count := DeadLetterCount{ByCode: map[string]int64{}}
-	for l, err := range deadletter.List(ctx, c, topic, deadletter.Filter{}) {
-		if err != nil {
+	for l, err := range deadletter.List(ctx, c, topic, deadletter.Filter{All: true}) {
+		switch {
+		case err != nil:
 			return count, fmt.Errorf("read the dead letters: %w", err)
+		case !l.Dismissed.IsZero():
+			count.Dismissed++
+			continue
+		case !l.Open():
+			continue
 		}
 		count.Total++
 		count.ByCode[string(l.Code)]++

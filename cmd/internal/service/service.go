@@ -61,6 +61,8 @@ type Options struct {
 	// AcceptLoss names input topics of which losses are accepted: that they are not the topics that
 	// were read, and that records are gone.
 	AcceptLoss []string
+	// AllowUnmatched lets a pipeline begin although none of the first records of a topic has a field of the mapping.
+	AllowUnmatched bool
 	// AcceptSettings: settings that decide what the graph is may differ from those of the store.
 	AcceptSettings bool
 	// Load says that files are sent and then drained: the first load of a graph is committed as a
@@ -182,8 +184,9 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
 		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, Features: s.served, Heads: s.heads,
 		Streams: s.roles.Stream, Live: s.live, Progress: &s.live.Progress, Traces: s.traces, Load: o.Load,
-		Resent: o.Resent, AcceptLoss: o.AcceptLoss, StandbyEvery: cmp.Or(o.standbyEvery, standby.Every),
-		Registry: s.metrics, Log: s.log}
+		Resent: o.Resent, AcceptLoss: o.AcceptLoss, AllowUnmatched: o.AllowUnmatched,
+		StandbyEvery: cmp.Or(o.standbyEvery, standby.Every),
+		Registry:     s.metrics, Log: s.log}
 	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
 		Undirected: s.id.Undirected, Orders: s.topics.Orders, Served: s.served, Heads: s.heads, Lease: right,
 		Backlog: s.ingest, Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh,

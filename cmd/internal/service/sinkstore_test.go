@@ -12,6 +12,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/cmd/internal/sinks"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -20,6 +21,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/vectordbtest"
+	"giantstream/stream/commitlog"
 )
 
 // killed is a database whose process ends after some writes, of which the last may have had its effect or not.
@@ -125,6 +127,15 @@ func (f *followed) publish(t *testing.T, build bool) int64 {
 		t.Fatal(err)
 	}
 	n := s.served.Number()
+	servicetest.Eventually(t, "the topic says that the generation is complete", func() bool {
+		for shard := range f.cfg.Shards {
+			at, err := commitlog.LoadPublished(t.Context(), f.store, shard)
+			if err != nil || at.Announced != n {
+				return false
+			}
+		}
+		return true
+	})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -114,6 +114,12 @@ func (f *PipelineFlags) Load() (*config.Config, error) {
 	return cfg, nil
 }
 
+// OfStore returns the configuration that a store keeps of its pipeline, with assignments over it.
+func OfStore(store string, set ...string) (*config.Config, error) {
+	f := PipelineFlags{Store: store, set: set}
+	return f.loadFromStore()
+}
+
 // loadFromStore returns the configuration of a command that is given a store alone. The profile and --set stand over
 // what the store says, so that a command which opens the store finds a contradiction.
 func (f *PipelineFlags) loadFromStore() (*config.Config, error) {

@@ -31,6 +31,7 @@ type InputFlags struct {
 
 	attributes, vectors                     []string // of nodes
 	id, class, src, dst, eventTime, deleted string
+	nodesEventTime, edgesEventTime          string
 	edgeWeight, edgeKind                    string
 	edgeTopics                              []string
 	text                                    []string
@@ -77,7 +78,9 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.StringArrayVar(&f.edgeTopics, "edge-topic", nil, "further input of edges, which are all of one kind: "+
 		"`TOPIC/KIND[=SRC,DST]` (repeatable)")
 	fl.StringVar(&f.eventTime, "event-time", "",
-		"field with the time of the change (default: the file's modification time)")
+		"field with the time of the change, in all inputs (default: the file's modification time)")
+	fl.StringVar(&f.nodesEventTime, "nodes-event-time", "", "the same for nodes alone")
+	fl.StringVar(&f.edgesEventTime, "edges-event-time", "", "the same for edges alone")
 	fl.StringVar(&f.deleted, "deleted", "",
 		"which records delete their node or edge: a field that is true, or conditions such as "+
 			"'status in [draft, archived]' or 'online == 2' (default deleted)")
@@ -115,8 +118,8 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	set(&in.Edges.Dst, f.dst)
 	set(&in.Edges.Weight, f.edgeWeight)
 	set(&in.Edges.Kind, f.edgeKind)
-	set(&in.Nodes.EventTime, f.eventTime)
-	set(&in.Edges.EventTime, f.eventTime)
+	set(&in.Nodes.EventTime, cmp.Or(f.nodesEventTime, f.eventTime))
+	set(&in.Edges.EventTime, cmp.Or(f.edgesEventTime, f.eventTime))
 	set(&in.Nodes.Deleted, f.deleted)
 	set(&in.Edges.Deleted, f.deleted)
 	if len(f.edgeTopics) > 0 {
@@ -247,6 +250,9 @@ func (f *InputFlags) open(ctx context.Context, cfg *config.Config, patterns ...s
 	return files, err
 }
 
+// AllowsUnmatched reports whether no record need have a field of the mapping.
+func (f *InputFlags) AllowsUnmatched() bool { return f.allowUnmatched }
+
 // CheckRecords is how many records of the nodes, and of the edges, are read before files are sent.
 const CheckRecords = 10_000
 
@@ -270,8 +276,9 @@ func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files
 
 // FieldFlags are the flags of the mapped fields.
 var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "nodes.class": "--class",
-	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time",
-	"edges.weight": "--edge-weight", "edges.kind": "--edge-kind",
+	"nodes.event_time": "--event-time or --nodes-event-time", "edges.src": "--src", "edges.dst": "--dst",
+	"edges.event_time": "--event-time or --edges-event-time",
+	"edges.weight":     "--edge-weight", "edges.kind": "--edge-kind",
 	"baskets.id": "--order-id", "baskets.items": "--order-item", "baskets.quantity": "--order-quantity",
 	"baskets.time": "--order-time", "baskets.kind": "--order-kind", "baskets.customer": "--order-customer"}
 

@@ -14,7 +14,7 @@ const ordersTopic = "orders"
 
 // orderFlags map the fields of orders.
 type orderFlags struct {
-	id, item, quantity, time, kind, customer string
+	id, item, quantity, time, kind, customer, eventTime string
 
 	keep time.Duration
 }
@@ -29,6 +29,7 @@ func (f *InputFlags) RegisterOrders(c *cobra.Command) {
 		"field with an item of it, or of all its lines: 'line_items[*].sku' (default items[*].id)")
 	fl.StringVar(&o.quantity, "order-quantity", "", "field with the quantity of each item (default 1)")
 	fl.StringVar(&o.time, "order-time", "", "field with the time of the order (default: the file's modification time)")
+	fl.StringVar(&o.eventTime, "order-event-time", "", "as --event-time, for orders alone")
 	fl.StringVar(&o.kind, "order-kind", "", `field with the kind of the order, or a constant: '"view"'`)
 	fl.StringVar(&o.customer, "order-customer", "", "field with who placed it; only a hash of it is kept")
 }
@@ -44,7 +45,7 @@ func (f *InputFlags) applyOrders(b *config.BasketFields) {
 	o := &f.order
 	if len(f.Orders) > 0 {
 		b.Topic = cmp.Or(b.Topic, ordersTopic)
-		b.EventTime = cmp.Or(f.eventTime, b.EventTime)
+		b.EventTime = cmp.Or(o.eventTime, f.eventTime, b.EventTime)
 	}
 	b.Keep = cmp.Or(o.keep, b.Keep)
 	for _, field := range []struct {

@@ -24,6 +24,13 @@ func TestFlagsOfOrders(t *testing.T) {
 	if cfg.Ingest.Baskets != want {
 		t.Errorf("%+v, want %+v", cfg.Ingest.Baskets, want)
 	}
+	f.nodesEventTime, f.order.eventTime = "updated_at", "changed"
+	f.Apply(&cfg)
+	if in := &cfg.Ingest; in.Nodes.EventTime != "updated_at" || in.Edges.EventTime != "at" ||
+		in.Baskets.EventTime != "changed" {
+		t.Errorf("event times: nodes %s, edges %s, orders %s", in.Nodes.EventTime, in.Edges.EventTime,
+			in.Baskets.EventTime)
+	}
 	cfg.Ingest.Baskets.Topic = "shop.orders"
 	if f.Apply(&cfg); cfg.Ingest.Baskets.Topic != "shop.orders" {
 		t.Errorf("the topic that the configuration names has become %s", cfg.Ingest.Baskets.Topic)

@@ -189,6 +189,10 @@ func printShards(out io.Writer, st *status.Status) error {
 	if d := st.DeadLetters; d != nil && d.Total > 0 {
 		fmt.Fprintf(out, "\n%s: %s\n", command.Plural(d.Total, "open dead letter"), d)
 	}
+	if d := st.DeadLetters; d != nil && d.Dismissed > 0 {
+		fmt.Fprintf(out, "\n%s, apart from these ('giantstream dlq list --dismissed')\n",
+			command.Plural(d.Dismissed, "dismissed dead letter"))
+	}
 	return nil
 }
 

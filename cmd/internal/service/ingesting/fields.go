@@ -89,7 +89,7 @@ type fieldWatch struct {
 func (w *fieldWatch) check(now []decode.Filled) (low []decode.Filled) {
 	for _, f := range now {
 		switch f.Field {
-		case "nodein.Identity", "nodes.text", "nodes.edges", "edges.src", "edges.dst":
+		case "nodes.id", "nodes.text", "nodes.edges", "edges.src", "edges.dst":
 		default:
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"giantstream/ingest/group"
 	"giantstream/ingest/mirror"
 	"giantstream/ingest/preflight"
+	"giantstream/ingest/preview"
 	"giantstream/ingest/schema"
 	"giantstream/internal/retry"
 	"giantstream/sink"
@@ -67,10 +69,12 @@ type Ingest struct {
 	// are sent to the embedded broker again.
 	Load, Resent bool
 	// AcceptLoss names input topics of which losses are accepted.
-	AcceptLoss   []string
-	StandbyEvery time.Duration
-	Registry     prometheus.Registerer
-	Log          *slog.Logger
+	AcceptLoss []string
+	// AllowUnmatched: none of the first records need have a field of the mapping.
+	AllowUnmatched bool
+	StandbyEvery   time.Duration
+	Registry       prometheus.Registerer
+	Log            *slog.Logger
 
 	// Watches has the shards that this process streams.
 	Watches Watches
@@ -140,7 +144,38 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 	if err := in.preflight(ctx); err != nil {
 		return err
 	}
+	if err := in.checkMapping(ctx, heads); err != nil {
+		return err
+	}
 	return in.copies.Open(ctx)
+}
+
+// firstRecords is how many records of each input are read before the first of them is consumed.
+const firstRecords = 1000
+
+// checkMapping looks at the first records of each topic, and returns preview.ErrMapping if none of them has a field
+// that the graph is made of: an id, a text, a far end, the items of orders. A topic without records goes on.
+//
+// It looks before the first commit alone. From then on the store is bound to the mapping by which it was read, so
+// there is nothing to learn, and what compaction has left of the topics must not keep a pipeline from starting.
+func (in *Ingest) checkMapping(ctx context.Context, heads []*commitlog.Manifest) error {
+	if in.AllowUnmatched || slices.ContainsFunc(heads, func(m *commitlog.Manifest) bool { return m != nil }) {
+		return nil
+	}
+	o := preview.Options{Mapping: in.Feeds.Mapping, Limits: in.Feeds.Limits, Records: firstRecords}
+	if len(o.Mapping.Nodes.Edges) > 0 {
+		o.Expected = []string{"nodes.edges"}
+	}
+	p, err := preview.Topics(ctx, in.Groups.Client, in.Topics, in.Feeds.Translators, o)
+	if err != nil {
+		return fmt.Errorf("look at the first records of the topics: %w", err)
+	}
+	if err := p.Err(nil); err != nil {
+		return fmt.Errorf("%w\nNothing was consumed. Correct the field of the configuration (ingest.…), or start with "+
+			"--allow-unmatched if it is later records that have it. 'giantstream preview -c FILE' shows the records "+
+			"as they would be mapped", err)
+	}
+	return nil
 }
 
 // preflight checks the input topics before they are consumed.
