@@ -112,9 +112,10 @@ s3-down: ## stop it
 test-real: ## run the tests against Apache Kafka and an S3 server of their own
 	cmd/dev/test-real
 
-test-page: ## look at the page of a running service in Chromium (Playwright); OUT=folder keeps screenshots
+test-page: ## look at the service's page and at examples/shop in Chromium (Playwright); OUT=folder keeps screenshots
 	go build -o bin/giantstream ./cmd/giantstream
 	$(or $(GIANTSTREAM_PYTHON),python3) cmd/dev/browser/page.py bin/giantstream $(OUT)
+	$(or $(GIANTSTREAM_PYTHON),python3) cmd/dev/browser/shop.py bin/giantstream $(OUT)
 
 test-packages: release ## install the release's packages on clean roots (root, debootstrap, rpm)
 	cmd/dev/release/test-packages

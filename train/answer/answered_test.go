@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -57,6 +58,50 @@ func TestWhatIsToldOfAnAnswer(t *testing.T) {
 		if how := canary.Find(toldOf(&got), secret); how != "" {
 			t.Errorf("%s %s tells %s", c.method, c.path, how)
 		}
+	}
+}
+
+// Clients that send their bodies slowly hold up nobody: others are answered meanwhile, until what bodies may take up of
+// memory is taken; then requests with a body are told to come again, and those without one are answered. In the end all
+// are answered.
+func TestSlowBodiesHoldUpNobody(t *testing.T) {
+	w := newWorld(t, someShop(), nil)
+	h := Handler(w.Catalog, Serving{})
+	const most = maxBodies / maxInputBody
+	ends, codes := make([]*io.PipeWriter, most), make(chan int)
+	for i := range ends {
+		var body *io.PipeReader
+		body, ends[i] = io.Pipe()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, OpenAIPath, body)
+		go func() {
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
+			codes <- answer.Code
+		}()
+		if _, err := io.WriteString(ends[i], "{"); err != nil { // which returns when it is read
+			t.Fatal(err)
+		}
+		want := 200
+		if i == most-1 {
+			want = 503
+		}
+		if code, answer := askGoesWith(t, h, "POST", "/similar", `{"id":"node-0001"}`); code != want {
+			t.Fatalf("beside %d slow bodies: %d %s", i+1, code, answer)
+		}
+		if code, answer := askGoesWith(t, h, "GET", "/similar/node-0001", ""); code != 200 {
+			t.Fatalf("without a body, beside %d: %d %s", i+1, code, answer)
+		}
+	}
+	for _, end := range ends {
+		if _, err := io.WriteString(end, `"input":"words"}`); err != nil || end.Close() != nil {
+			t.Fatal(err)
+		}
+		if code := <-codes; code != 200 {
+			t.Errorf("a slow body is answered by %d", code)
+		}
+	}
+	if code, answer := askGoesWith(t, h, "POST", "/similar", `{"id":"node-0001"}`); code != 200 {
+		t.Errorf("after all: %d %s", code, answer)
 	}
 }
 

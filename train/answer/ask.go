@@ -25,6 +25,7 @@ type question interface {
 type asking struct {
 	*Catalog
 	encodes func() error // says why texts may not be encoded, nil where they may
+	body    []byte       // of the request
 	asked   []Asked
 }
 
@@ -72,17 +73,13 @@ type failure struct {
 // askBody answers the question of a body, or its list of questions.
 func askBody(one func(*asking, []byte) (any, error)) func(*asking, *http.Request) (any, error) {
 	return func(a *asking, r *http.Request) (any, error) {
-		data, err := body(r)
-		if err != nil {
-			return nil, err
-		}
 		var several struct {
 			Questions []json.RawMessage `json:"questions"`
 		}
-		if _ = json.Unmarshal(data, &several); several.Questions == nil { // what is wrong with it, one will say
-			return one(a, data)
+		if _ = json.Unmarshal(a.body, &several); several.Questions == nil { // what is wrong with it, one will say
+			return one(a, a.body)
 		}
-		if err := decode(data, &several); err != nil {
+		if err := decode(a.body, &several); err != nil {
 			return nil, err
 		}
 		if len(several.Questions) > maxQuestions {

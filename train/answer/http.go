@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"giantstream/train/answer/filter"
 	"giantstream/train/generation"
 )
@@ -30,6 +32,7 @@ const (
 	maxQuestions = 256             // in a request
 	maxWaiting   = 64              // requests for each that is computed
 	maxWait      = 5 * time.Second // for a request's turn
+	maxBodies    = 256 << 20       // bytes of the bodies that are in memory
 )
 
 //go:embed openapi.json
@@ -41,6 +44,8 @@ type handler struct {
 	Serving
 	// turns has a place for each request that is computed, waiting one for each that waits besides.
 	turns, waiting chan struct{}
+	// bodies has the bytes of those that are in memory.
+	bodies *semaphore.Weighted
 }
 
 // Serving says how Handler serves. Either may be nil.
@@ -56,7 +61,7 @@ type Serving struct {
 type Answered struct {
 	Kind   string // similar, goes-with, embed
 	Took   time.Duration
-	Waited time.Duration // of Took, for what the request named by min_offset
+	Waited time.Duration // of Took, for the client: for its body, and what it named by min_offset
 	Status int
 	Asked  []Asked // the questions that were answered
 }
@@ -74,7 +79,8 @@ const SimilarPath = "/similar/"
 // /similar, id and explain of GET /goes-with, and FreshParameters.
 func Handler(c *Catalog, s Serving) http.Handler {
 	n := runtime.GOMAXPROCS(0)
-	h := &handler{catalog: c, Serving: s, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
+	h := &handler{catalog: c, Serving: s, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting),
+		bodies: semaphore.NewWeighted(maxBodies)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -139,7 +145,12 @@ func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any
 		if h.Encodes != nil {
 			a.encodes = func() error { return h.Encodes(r) }
 		}
-		err := h.fresh(w, r)
+		// The body comes before the turn: a client that sends slowly holds up nobody.
+		free, err := h.load(a, r, most)
+		defer free()
+		if err == nil {
+			err = h.fresh(w, r)
+		}
 		waited := time.Since(began)
 		if err == nil {
 			err = h.inTurn(r.Context(), func() (err error) {
@@ -160,6 +171,19 @@ func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any
 			h.Observe(r, Answered{Kind: kind, Took: time.Since(began), Waited: waited, Status: status, Asked: a.asked})
 		}
 	})
+}
+
+// load reads the body of a request. What it takes up is free once free is called.
+func (h *handler) load(a *asking, r *http.Request, most int64) (free func(), err error) {
+	size := r.ContentLength
+	if size < 0 || size > most {
+		size = most
+	}
+	if !h.bodies.TryAcquire(size) {
+		return func() {}, errBusy
+	}
+	a.body, err = body(r)
+	return func() { h.bodies.Release(size) }, err
 }
 
 // inTurn runs f when it is its turn, if that comes soon enough.
@@ -204,15 +228,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-func embed(a *asking, r *http.Request) (any, error) {
+func embed(a *asking, _ *http.Request) (any, error) {
 	var q struct {
 		Texts []string `json:"texts"`
 	}
-	data, err := body(r) // whatever its media type is said to be: curl -d says that of a form
-	if err == nil {
-		err = decode(data, &q)
-	}
-	if err != nil {
+	// Whatever the media type of the body is said to be: curl -d says that of a form.
+	if err := decode(a.body, &q); err != nil {
 		return nil, err
 	}
 	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {

@@ -24,17 +24,13 @@ const (
 // openAI answers as OpenAI's embeddings API does. Any model is as good: the encoder of the served generation answers,
 // and the answer's model names it. A text of which the encoder knows nothing has a vector of zeros, since clients
 // expect one for each text.
-func openAI(a *asking, r *http.Request) (any, error) {
+func openAI(a *asking, _ *http.Request) (any, error) {
 	var q struct {
 		Input      json.RawMessage `json:"input"`
 		Dimensions *int            `json:"dimensions"`
 		Encoding   string          `json:"encoding_format"`
 	}
-	data, err := body(r)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, &q); err != nil { // fields that it does not know are of other models
+	if err := json.Unmarshal(a.body, &q); err != nil { // fields that it does not know are of other models
 		return nil, badRequest{fmt.Errorf("the request: %w", err)}
 	}
 	texts, err := inputsOf(q.Input)
