@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"giantstream/internal/suggest"
 )
 
 // decoder fills a Config from the syntax tree of a file. Unlike the decoder of the YAML library it
@@ -96,7 +98,13 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 		}
 		i := slices.Index(fieldNames(v.Type()), name)
 		if i < 0 {
-			d.fault(strings.TrimSuffix(child, name)+nameShown(name), e.Key, "unknown field; known here: %s",
+			near := suggest.Nearest(name, fieldNames(v.Type()))
+			if near != "" && nameShown(name) == name {
+				near = fmt.Sprintf("did you mean %s? ", near)
+			} else {
+				near = ""
+			}
+			d.fault(strings.TrimSuffix(child, name)+nameShown(name), e.Key, "unknown field; %sknown here: %s", near,
 				strings.Join(fieldNames(v.Type()), ", "))
 			continue
 		}

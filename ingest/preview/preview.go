@@ -489,6 +489,9 @@ func (p *Preview) Warnings() (out []string) {
 			}
 		}
 	}
+	if w := p.Texts.Warning(); w != "" {
+		out = append(out, w)
+	}
 	if n := p.Nodes.Repeated; n > 0 {
 		out = append(out, fmt.Sprintf("%d of %d node records have the id of an earlier record: of records with "+
 			"the same id and time the last one counts", n, p.Nodes.Records))

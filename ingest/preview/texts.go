@@ -1,8 +1,10 @@
 package preview
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,6 +17,8 @@ type Texts struct {
 	Median int   `json:"median_length"`
 	P90    int   `json:"p90_length"`
 	Max    int   `json:"max_length"`
+	// Numbers is how many are lists of numbers, as a vector is that was taken for a text.
+	Numbers int64 `json:"numbers,omitempty"`
 	// Scripts are the shares of the letters, most frequent first.
 	Scripts []Share `json:"scripts,omitempty"`
 	// Languages are a guess by frequent words, for Latin script: shares of the texts that have any.
@@ -30,6 +34,7 @@ type Share struct {
 // textCounts collects Texts.
 type textCounts struct {
 	empty     int64
+	numbers   int64
 	lengths   []int
 	scripts   map[string]int64
 	languages map[string]int64
@@ -69,6 +74,9 @@ func (t *textCounts) add(text string) {
 		t.scripts, t.languages = map[string]int64{}, map[string]int64{}
 	}
 	text = text[:min(len(text), maxLetters)]
+	if listsNumbers(text) {
+		t.numbers++
+	}
 	for _, r := range text {
 		if !unicode.IsLetter(r) {
 			continue
@@ -85,6 +93,30 @@ func (t *textCounts) add(text string) {
 	if language := languageOf(text); language != "" {
 		t.languages[language]++
 	}
+}
+
+// listsNumbers reports whether nearly all words of a text are numbers, and many.
+func listsNumbers(text string) bool {
+	const many = 16
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(",;[]()|", r)
+	})
+	numbers := 0
+	for _, w := range words {
+		if _, err := strconv.ParseFloat(w, 64); err == nil {
+			numbers++
+		}
+	}
+	return numbers >= many && 10*numbers >= 9*len(words)
+}
+
+// Warning says that texts are vectors, "" if hardly any is.
+func (t *Texts) Warning() string {
+	if t.Numbers == 0 || 10*t.Numbers < t.Nodes-t.Empty {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d texts are lists of numbers, of which nothing can be learned as a text: a vector goes "+
+		"in with --vector NAME=FIELD:LENGTH (ingest.nodes.vectors)", t.Numbers, t.Nodes)
 }
 
 // languageOf returns the language that has most of the words, "" if none has two or several have as
@@ -113,7 +145,7 @@ func languageOf(text string) string {
 }
 
 func (t *textCounts) result() Texts {
-	out := Texts{Nodes: int64(len(t.lengths)) + t.empty, Empty: t.empty, Scripts: shares(t.scripts),
+	out := Texts{Nodes: int64(len(t.lengths)) + t.empty, Empty: t.empty, Numbers: t.numbers, Scripts: shares(t.scripts),
 		Languages: shares(t.languages)}
 	if n := len(t.lengths); n > 0 {
 		slices.Sort(t.lengths)

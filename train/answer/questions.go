@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"giantstream/train/answer/filter"
 	"giantstream/train/nearest"
@@ -170,7 +172,30 @@ func (s *state) sum(like []Like, texts [][]float32) ([]float32, error) {
 	case len(like) == 1 && like[0].ID != "":
 		return nil, fmt.Errorf("node %q: %w", like[0].ID, ErrNoText)
 	}
-	return nil, ErrNoText
+	var words []string
+	for _, one := range like {
+		words = append(words, strings.Fields(one.Text)...)
+	}
+	return nil, fmt.Errorf("%w: it knows nothing of %s", ErrNoText, quoted(words))
+}
+
+// quoted lists some words of a question, cut to what a line can show.
+func quoted(words []string) string {
+	const most, longest = 10, 40
+	if len(words) == 0 {
+		return "an empty text"
+	}
+	var out []string
+	for _, w := range words[:min(len(words), most)] {
+		if len(w) > longest {
+			w = strings.ToValidUTF8(w[:longest], "") + "…"
+		}
+		out = append(out, strconv.Quote(w))
+	}
+	if len(words) > most {
+		out = append(out, fmt.Sprintf("%d words more", len(words)-most))
+	}
+	return strings.Join(out, ", ")
 }
 
 func unknown(id string) error {

@@ -151,6 +151,23 @@ func ids[T any](all []T, id func(T) string) (out []string) {
 	return out
 }
 
+// A text of which the encoder knows nothing is answered with its words, as many as a line shows and cut.
+func TestWordsThatTheEncoderDoesNotKnow(t *testing.T) {
+	w := sizes(t)
+	for text, want := range map[string]string{
+		"nothing known": `it knows nothing of "nothing", "known"`,
+		"zz\x1b[31m":    `it knows nothing of "zz\x1b[31m"`,
+		" ":             "it knows nothing of an empty text",
+		strings.Repeat("ж", 30) + strings.Repeat(" жж", 11): `"` + strings.Repeat("ж", 20) + `…"` +
+			strings.Repeat(`, "жж"`, 9) + ", 2 words more",
+	} {
+		_, err := w.Similar([]Like{{Text: text, Weight: 1}}, Wanted{K: 1})
+		if !errors.Is(err, ErrNoText) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // Of several, the cosines are those with the weighted sum of unit vectors.
 func TestSimilarToSeveral(t *testing.T) {
 	w := sizes(t)

@@ -352,15 +352,23 @@ func (d *Doc) LearnedFrom() int64 { return cmp.Or(d.LearnedSince, d.WarmOf, d.Ge
 func (d *Doc) Complete() bool { return d.Status == Ready || d.Status == Refused }
 
 // Warning says in which figures the encoder is worse than text alone, and which have fallen over the last generations;
-// "" for none, and where the quality gate is off.
+// "" for none, and where the quality gate is off. It names the figures in which the encoder is better, too.
 func (d *Doc) Warning() string {
 	if d.QualityGate == GateOff {
 		return ""
 	}
 	var warnings []string
 	if len(d.Shortfalls) > 0 {
-		warnings = append(warnings, fmt.Sprintf("the encoder %s is worse than text alone in %s", d.Encoder.Kind,
-			fit.ListShortfalls(d.Shortfalls)))
+		worse := fmt.Sprintf("the encoder %s is worse than text alone in %s", d.Encoder.Kind,
+			fit.ListShortfalls(d.Shortfalls))
+		if gains := fit.Gains(d.Evaluation); len(gains) > 0 {
+			worse += ", and better in " + fit.ListShortfalls(gains)
+			onLinks := slices.ContainsFunc(gains, func(s fit.Shortfall) bool { return !s.OfClasses() })
+			if onLinks && !slices.ContainsFunc(d.Shortfalls, func(s fit.Shortfall) bool { return !s.OfClasses() }) {
+				worse += ": a class whose words stand in the texts is told best by the texts"
+			}
+		}
+		warnings = append(warnings, worse)
 	}
 	if len(d.Declines) > 0 {
 		warnings = append(warnings, fmt.Sprintf("the encoder %s has become worse in %s", d.Encoder.Kind,

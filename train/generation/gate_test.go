@@ -3,6 +3,9 @@ package generation
 import (
 	"slices"
 	"testing"
+
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
 )
 
 func TestNewest(t *testing.T) {
@@ -48,6 +51,33 @@ func TestPruneKeepsOneRefusedGenerationAtMost(t *testing.T) {
 		}
 		if left, err := Numbers(t.Context(), store); err != nil || !slices.Equal(left, c.left) {
 			t.Errorf("%v: left %v (%v), want %v", c.statuses, left, err, c.left)
+		}
+	}
+}
+
+// The warning of a generation that is behind the text in a class says what its encoder is better in, and why.
+func TestWarningNamesBothSides(t *testing.T) {
+	of := func(kind string, auc, class float64) fit.Evaluation {
+		return fit.Evaluation{Encoder: kind, Links: &eval.LinkMetrics{Edges: 100, AUC: auc, AUCStdErr: 0.003},
+			Probes: []fit.ProbeResult{{Rate: 0.1,
+				ProbeMetrics: eval.ProbeMetrics{Accuracy: class, StdErr: 0.005, Test: 100}}}}
+	}
+	warningOf := func(all ...fit.Evaluation) string {
+		d := Doc{Evaluation: all, Shortfalls: fit.Shortfalls(all), QualityGate: GateWarn}
+		d.Encoder.Kind = "hybrid"
+		return d.Warning()
+	}
+	const behind = "the encoder hybrid is worse than text alone in class, 10 % labelled 0.680 (text alone 0.800)"
+	for want, encoder := range map[string]fit.Evaluation{
+		behind + ", and better in link AUC 0.950 (text alone 0.900): a class whose words stand in the texts is told " +
+			"best by the texts": of("hybrid", 0.95, 0.68),
+		behind: of("hybrid", 0.9, 0.68),
+		"the encoder hybrid is worse than text alone in link AUC 0.800 (text alone 0.900), and better in class, 10 % " +
+			"labelled 0.900 (text alone 0.800)": of("hybrid", 0.8, 0.9),
+		"": of("hybrid", 0.95, 0.9),
+	} {
+		if got := warningOf(of("lsa", 0.9, 0.8), encoder); got != want {
+			t.Errorf("%q\nwant %q", got, want)
 		}
 	}
 }

@@ -71,7 +71,8 @@ func helpExitCodes() *cobra.Command {
   2    wrong command line or configuration: nothing was started
   3    finished, but records were lost: the topics had deleted them; accept it with
        'giantstream run --accept-loss TOPIC'
-  130  interrupted by a signal; the next run continues where this one stopped`,
+  130  interrupted by a signal; the next run continues where this one stopped, but
+       for 'evaluate' and 'export', which begin anew`,
 	}
 }
 

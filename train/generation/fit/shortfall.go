@@ -30,6 +30,21 @@ const shortfallErrors = 2
 // Evaluations are those of one split; figures that only one of the two has, or of fewer
 // than eval.MinCases cases, are not compared.
 func Shortfalls(evaluations []Evaluation) []Shortfall {
+	return compared(evaluations, func(s Shortfall) bool { return s.Text-s.Encoder > shortfallErrors*s.StdErr })
+}
+
+// Gains are the figures in which an encoder is ahead of text alone by as much, in the same words.
+func Gains(evaluations []Evaluation) []Shortfall {
+	return compared(evaluations, func(s Shortfall) bool { return s.Encoder-s.Text > shortfallErrors*s.StdErr })
+}
+
+// OfClasses reports whether the figure says how well classes are told, and not links.
+func (s Shortfall) OfClasses() bool { return strings.HasPrefix(s.Figure, ofClasses) }
+
+const ofClasses = "class, "
+
+// compared returns the figures that the text and an encoder both have of enough cases, as far as they are wanted.
+func compared(evaluations []Evaluation, wanted func(Shortfall) bool) []Shortfall {
 	var text *Evaluation
 	for k := range evaluations {
 		if evaluations[k].Encoder == linear.LSAKind {
@@ -41,8 +56,8 @@ func Shortfalls(evaluations []Evaluation) []Shortfall {
 	}
 	var out []Shortfall
 	compare := func(figure string, a, b, errA, errB float64) {
-		if e := math.Hypot(errA, errB); a-b > shortfallErrors*e {
-			out = append(out, Shortfall{Figure: figure, Text: a, Encoder: b, StdErr: e})
+		if s := (Shortfall{Figure: figure, Text: a, Encoder: b, StdErr: math.Hypot(errA, errB)}); wanted(s) {
+			out = append(out, s)
 		}
 	}
 	for k := range evaluations {
@@ -57,7 +72,7 @@ func Shortfalls(evaluations []Evaluation) []Shortfall {
 		for _, a := range text.Probes {
 			for _, b := range e.Probes {
 				if a.Rate == b.Rate && min(a.Test, b.Test) >= eval.MinCases {
-					name := fmt.Sprintf("class, %g %% labelled", 100*a.Rate)
+					name := fmt.Sprintf(ofClasses+"%g %% labelled", 100*a.Rate)
 					compare(name, a.Accuracy, b.Accuracy, a.stdErr(), b.stdErr())
 				}
 			}

@@ -35,6 +35,13 @@ func TestShortfalls(t *testing.T) {
 			t.Errorf("%s: behind in %q, want %q", c.name, got, c.want)
 		}
 	}
+	var gains []string
+	for _, s := range Gains([]Evaluation{text, of("bag", 0.95, 0.402, 0.68)}) {
+		gains = append(gains, s.String())
+	}
+	if want := []string{"link AUC 0.950 (text alone 0.900)"}; !reflect.DeepEqual(gains, want) {
+		t.Errorf("ahead in %q, want %q", gains, want)
+	}
 	if s := Shortfalls([]Evaluation{of("bag", 0, 0, 0)}); s != nil {
 		t.Errorf("without text alone: %v", s)
 	}

@@ -30,12 +30,16 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) i
 	root.SetArgs(args)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() != nil:
-		fmt.Fprintf(a.Err, "%s: interrupted; the next run goes on where this one stopped\n", root.Name())
+		what := "the next run goes on where this one stopped"
+		if beginsAnew(cmd) {
+			what = "the next run begins anew"
+		}
+		fmt.Fprintf(a.Err, "%s: interrupted; %s\n", root.Name(), what)
 		return ExitInterrupted
 	}
 	fmt.Fprintf(a.Err, "%s: %s\n", root.Name(), console.PlainLines(err.Error()))
@@ -46,6 +50,21 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) i
 		return ExitLost
 	}
 	return ExitFailed
+}
+
+// anew marks commands that begin anew.
+const anew = "anew"
+
+// BeginsAnew says of a command, and of those below it, that the next run does not go on where one was interrupted.
+func BeginsAnew(c *cobra.Command) { c.Annotations = map[string]string{anew: ""} }
+
+func beginsAnew(c *cobra.Command) bool {
+	for ; c != nil; c = c.Parent() {
+		if _, is := c.Annotations[anew]; is {
+			return true
+		}
+	}
+	return false
 }
 
 // Dress gives a program what all of ours have: flags, errors and the version.

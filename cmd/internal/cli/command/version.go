@@ -20,7 +20,8 @@ func Version(a *App) *cobra.Command {
 			if asJSON {
 				return WriteJSON(a.Out, buildinfo.Read())
 			}
-			_, err := fmt.Fprintln(a.Out, buildinfo.Read())
+			_, err := fmt.Fprintf(a.Out, "%s\nWhat has changed, and what may change in which release: CHANGELOG.md\n",
+				buildinfo.Read())
 			return err
 		},
 	}

@@ -62,6 +62,7 @@ rows train the configuration's train.encoder, once per split.`,
 	}
 	flags.register(cmd)
 	cmd.AddCommand(headsCommand(a), matcherCommand(a), ordersCommand(a))
+	command.BeginsAnew(cmd)
 	return cmd
 }
 

@@ -66,6 +66,7 @@ again by the same command.`,
 		},
 	}
 	flags.Register(cmd)
+	command.BeginsAnew(cmd)
 	f := cmd.Flags()
 	f.StringVar(&flags.asOf, "as-of", "", "event `TIME`, as 2026-03-01T12:00:00Z or 2026-03-01 (midnight, UTC)")
 	f.StringVar(&flags.manifest, "manifest", "", "the newest manifest that counts, `N` or SHARD=N,…")
@@ -257,6 +258,10 @@ func printExport(a *command.App, d *export.Doc, into sink.Store) error {
 		command.Plural(d.Deleted, "deleted node"))
 	if d.AsOf != nil {
 		p.Line("  as of %s, from the %s", d.AsOf.Format(time.RFC3339Nano), d.From)
+	}
+	if d.AsOf != nil && d.Nodes+d.Deleted == 0 {
+		p.Line("  it is empty: nothing in the %s has an event time up to then. Records of files have the files' "+
+			"modification time, unless the mapping names an event time", d.From)
 	}
 	p.Line("  manifests %s; graph %s", export.List(d.Cut), d.Hash)
 	if d.Generation > 0 {

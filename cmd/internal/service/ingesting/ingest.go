@@ -175,6 +175,9 @@ func (in *Ingest) checkMapping(ctx context.Context, heads []*commitlog.Manifest)
 			"--allow-unmatched if it is later records that have it. 'giantstream preview -c FILE' shows the records "+
 			"as they would be mapped", err)
 	}
+	if w := p.Texts.Warning(); w != "" {
+		in.Log.Warn("the mapping may be wrong: " + w)
+	}
 	return nil
 }
 
