@@ -58,7 +58,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		question := func(pattern, scope string, parameters ...string) {
 			routes = append(routes, route{pattern: pattern, handler: questions, scope: scope, parameters: parameters})
 		}
-		question("GET "+answer.SimilarPath, config.ScopeRead, append([]string{"diversity"}, wanted...)...)
+		question("GET "+answer.SimilarPath, config.ScopeRead, slices.Concat(wanted, []string{"diversity"})...)
 		question("POST /similar", config.ScopeRead, fresh...)
 		question("GET /goes-with", config.ScopeRead, append([]string{"id" + endpoint.List, "explain"}, wanted...)...)
 		question("POST /goes-with", config.ScopeRead, fresh...)
