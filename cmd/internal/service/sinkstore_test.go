@@ -154,6 +154,15 @@ func (f *followed) follow(ctx context.Context, cfg *config.Config, index vectord
 // same lets both sinks catch up, that of the store with many deaths, and compares what their readers see.
 func (f *followed) same(t *testing.T, rnd *rand.Rand) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := errors.Join(f.follow(ctx, &f.cfg, f.ofTopic.Process()), ctx.Err()); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.ofTopic.Rows()) == 0 {
+		t.Fatal("the topic has no embeddings")
+	}
+	first := f.ofStore.Rows() == nil
 	for kills := 0; ; kills++ {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		process := f.ofStore.Process()
@@ -164,6 +173,11 @@ func (f *followed) same(t *testing.T, rnd *rand.Rand) {
 		if mixed := vectordbtest.Mixed(f.ofStore.Rows()); mixed != "" {
 			t.Fatal(mixed)
 		}
+		if rows := f.ofStore.Rows(); first && rows != nil {
+			if diff := vectordbtest.Differ(rows, f.ofTopic.Rows()); diff != "" {
+				t.Fatalf("readers see a part of the first generation:\n%s", diff)
+			}
+		}
 		cancel()
 		if err != nil && !errors.Is(err, errKilled) {
 			t.Fatal(err)
@@ -171,14 +185,6 @@ func (f *followed) same(t *testing.T, rnd *rand.Rand) {
 		if !dead {
 			break
 		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := errors.Join(f.follow(ctx, &f.cfg, f.ofTopic.Process()), ctx.Err()); err != nil {
-		t.Fatal(err)
-	}
-	if len(f.ofTopic.Rows()) == 0 {
-		t.Fatal("the topic has no embeddings")
 	}
 	if diff := vectordbtest.Differ(f.ofStore.Rows(), f.ofTopic.Rows()); diff != "" {
 		t.Fatalf("the store leads to another table than the topic:\n%s", diff)
