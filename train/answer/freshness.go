@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,9 @@ import (
 
 // AsOfHeader has, in the form of the parameter min_offset, what the catalog had read when an answer was begun.
 const AsOfHeader = "Giantstream-As-Of"
+
+// EndOffset in min_offset stands for the newest record of each topic and partition when the request comes.
+const EndOffset = "end"
 
 // FreshParameters are those in the query of all questions.
 var FreshParameters = []string{"min_offset", "wait", "as_of"}
@@ -55,8 +59,9 @@ func (e errBehind) Error() string {
 		e.offset.offset, e.partition, e.topic, maxFresh)
 }
 
-// covers returns errBehind for an offset that is not read yet, and a badRequest for one that never will be.
-func (c *Catalog) covers(all []offset) error {
+// covers returns errBehind for an offset that is not read yet, and a badRequest for one that never will be. Of a topic
+// that is known to be read, the log need not have a record.
+func (c *Catalog) covers(all []offset, known bool) error {
 	s := c.now.Load()
 	if s == nil {
 		return ErrEmpty
@@ -74,7 +79,7 @@ func (c *Catalog) covers(all []offset) error {
 			return badRequest{fmt.Errorf("min_offset: partition %d of %s; there are %d", one.partition, one.topic,
 				len(s.next))}
 		}
-		if len(topics) > 0 && !topics[one.topic] {
+		if len(topics) > 0 && !topics[one.topic] && !known {
 			return badRequest{fmt.Errorf("min_offset: %q is no topic that shards read; there are %s", one.topic,
 				strings.Join(slices.Sorted(maps.Keys(topics)), ", "))}
 		}
@@ -138,12 +143,9 @@ func (h *handler) fresh(w http.ResponseWriter, r *http.Request) error {
 
 // await waits for offsets.
 func (h *handler) await(r *http.Request, list string) error {
-	all, err := parseOffsets(list)
-	if err != nil {
-		return err
-	}
 	wait := defFresh
 	if given := r.URL.Query().Get("wait"); given != "" {
+		var err error
 		if wait, err = time.ParseDuration(given); err != nil || wait < 0 || wait > maxFresh {
 			return badRequest{fmt.Errorf("wait: %q is no duration from 0s to %s", given, maxFresh)}
 		}
@@ -154,22 +156,63 @@ func (h *handler) await(r *http.Request, list string) error {
 	default:
 		return errBusy
 	}
+	all, err := h.named(r.Context(), list)
+	if err != nil {
+		return err
+	}
+	end := list == EndOffset
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	for {
 		news := h.catalog.news() // before it is looked: no news is missed
-		if err := h.catalog.covers(all); !errors.As(err, new(errBehind)) {
+		if err := h.catalog.covers(all, end); !errors.As(err, new(errBehind)) {
 			return err
 		}
 		select {
 		case <-news:
 		case <-late.C:
-			return h.catalog.covers(all)
+			return h.catalog.covers(all, end)
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
 	}
 }
+
+// named returns the offsets that a list names.
+func (h *handler) named(ctx context.Context, list string) ([]offset, error) {
+	if list == EndOffset {
+		return h.ends(ctx)
+	}
+	return parseOffsets(list)
+}
+
+// endsTime bounds the question where topics end.
+const endsTime = 5 * time.Second
+
+// ends returns the newest records that the topics have now.
+func (h *handler) ends(ctx context.Context) (all []offset, err error) {
+	if h.Ends == nil {
+		return nil, badRequest{errors.New("min_offset: end cannot be known here: the topics that producers send to " +
+			"are read through copies (ingest.repartition)")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, endsTime)
+	defer cancel()
+	ends, err := h.Ends(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errEnds, err)
+	}
+	for topic, of := range ends {
+		for partition, end := range of {
+			if end > 0 {
+				all = append(all, offset{topic, partition, end - 1})
+			}
+		}
+	}
+	return all, nil
+}
+
+// errEnds: the brokers do not say where the topics end.
+var errEnds = errors.New("the brokers do not say what they have, try again in a moment")
 
 // news returns a channel that is closed when the next Update ends that has changed something.
 func (c *Catalog) news() <-chan struct{} {

@@ -1,6 +1,8 @@
 package answer
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -69,4 +71,38 @@ func TestAnswersAreAsFreshAsAsked(t *testing.T) {
 		"min_offset=nodes:0:9&wait=0s"); code != 503 {
 		t.Errorf("an empty catalog: %d %s", code, body)
 	}
+}
+
+// An answer as of the end has seen what was there when it was asked for, and waits for it.
+func TestAnswersAsOfTheEnd(t *testing.T) {
+	w, log := pricedShop(t) // manifest n covers nodes up to offset 10n-1
+	ends, failure := map[string][]int64{"nodes": {10}, "edges": {0}}, error(nil)
+	h := Handler(w.Catalog, Serving{Ends: func(context.Context) (map[string][]int64, error) { return ends, failure }})
+	ask := func(query, want string, code int) {
+		t.Helper()
+		got, body, asOf := getFresh(t, h, query)
+		if got != code || code == 200 && asOf != want || code != 200 && !strings.Contains(body, want) {
+			t.Errorf("%s: %d %.200s, as of %q, want %d %s", query, got, body, asOf, code, want)
+		}
+	}
+	ask("min_offset=end&wait=0s", "nodes:0:9", 200)
+	ends = map[string][]int64{"nodes": {20}}
+	ask("min_offset=end&wait=0s", "offset 19 of partition 0 of nodes is not read yet", 503)
+	ends = map[string][]int64{"nodes": {10}, "edges": {1}} // no edge is committed yet
+	ask("min_offset=end&wait=0s", "offset 0 of partition 0 of edges is not read yet", 503)
+	failure = errors.New("no broker")
+	ask("min_offset=end", "no broker", 503)
+	failure, ends = nil, map[string][]int64{"nodes": {20}}
+	answered := make(chan string)
+	go func() {
+		_, body, _ := getFresh(t, h, "min_offset=end&wait=20s")
+		answered <- body
+	}()
+	*log = append(*log, []Row{alone("node-0003", `{"price":4711}`)})
+	w.update(t)
+	if body := <-answered; !strings.Contains(body, `"price":4711}`) {
+		t.Errorf("as of the end: %.300s", body)
+	}
+	h = Handler(w.Catalog, Serving{})
+	ask("min_offset=end", "ingest.repartition", 400)
 }

@@ -48,8 +48,10 @@ type handler struct {
 	bodies *semaphore.Weighted
 }
 
-// Serving says how Handler serves. Either may be nil.
+// Serving says how Handler serves. All may be nil.
 type Serving struct {
+	// Ends returns where the topics end that records of the graph are sent to, by topic and partition, for EndOffset.
+	Ends func(context.Context) (map[string][]int64, error)
 	// Encodes returns why a request may not have its texts encoded, which gets the status 403. It is not asked of POST
 	// /embed and OpenAIPath, all of whose requests have texts: the caller refuses these.
 	Encodes func(*http.Request) error
@@ -222,7 +224,7 @@ func statusOf(err error) int {
 	case errors.Is(err, generation.ErrNoOrders):
 		return http.StatusConflict
 	case errors.Is(err, ErrEmpty), errors.Is(err, errBusy), errors.As(err, new(errBehind)),
-		errors.Is(err, context.Canceled):
+		errors.Is(err, errEnds), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

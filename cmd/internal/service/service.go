@@ -213,6 +213,11 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	}
 	if s.roles.Serve {
 		s.answer.Shards = s.cfg.Shards
+		if !s.topics.Repartitioned() {
+			s.answer.Ends = func(ctx context.Context) (map[string][]int64, error) {
+				return s.client.EndOffsets(ctx, s.topics.Stating()...)
+			}
+		}
 	}
 	s.refresh.Moved = s.answer.Drift
 	s.refresh.Open()

@@ -31,6 +31,8 @@ type Health interface {
 // Answer answers questions. Its exported fields are its inputs, set before Run.
 type Answer struct {
 	Store sink.Store
+	// Ends returns where the topics of the graph end, by topic and partition; nil if shards read copies of them.
+	Ends func(context.Context) (map[string][]int64, error)
 	// Shards whose changes the index follows; 0 for a process that answers no questions about similar items.
 	Shards   int
 	Served   *generation.Served

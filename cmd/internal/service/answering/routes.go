@@ -49,7 +49,8 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		{pattern: "PUT /config", handler: settings, scope: config.ScopeAdmin},
 	}
 	if a.Catalog != nil {
-		questions := answer.Handler(a.Catalog, answer.Serving{Encodes: mayEncode, Observe: a.observer.answered})
+		questions := answer.Handler(a.Catalog, answer.Serving{Ends: a.Ends, Encodes: mayEncode,
+			Observe: a.observer.answered})
 		fresh := answer.FreshParameters
 		wanted := slices.Concat(fresh, answer.Parameters)
 		for _, name := range answer.Lists {
