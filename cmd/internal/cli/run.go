@@ -168,6 +168,11 @@ func (f *runFlags) load() (*config.Config, error) {
 	}
 	f.inputs.Apply(cfg)
 	f.encoder.Apply(cfg)
+	// A run of a store alone listens nowhere by default. One that is to answer listens where a service does.
+	roles, err := service.ParseRoles(f.roles)
+	if err == nil && roles.Serve && f.pipeline.File == "" && cfg.HTTP.Listen == "" {
+		cfg.HTTP.Listen = config.Default().HTTP.Listen
+	}
 	return cfg, command.CheckConfig(cfg)
 }
 
@@ -180,7 +185,7 @@ func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
 			"name brokers in kafka.brokers")
 	}
 	if err == nil && roles.Serve && cfg.HTTP.Listen == "" {
-		err = errors.New("serve answers over HTTP: set http.listen")
+		err = errors.New("serve answers over HTTP: set http.listen, as to 127.0.0.1:9464")
 	}
 	if err != nil {
 		return roles, command.UsageError(fmt.Errorf("--roles: %w", err))
