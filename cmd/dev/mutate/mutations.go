@@ -114,6 +114,15 @@ var mutations = []mutation{
 		`		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
 	}
 	return nil`},
+	{"stream/shard/facts.go", "a record that clears the edges of a source clears those of topics of one kind, too",
+		`func family(rank uint8) uint8 { return min(rank, families-1) }`,
+		`func family(rank uint8) uint8 { return min(rank, 1) }`},
+	{"stream/shard/facts.go", "what topics of one kind say is not written",
+		`	if further := byte(flags >> 8); further != 0 {`,
+		`	if further := byte(flags >> 8); further > 3 {`},
+	{"train/answer/freshness.go", "an answer as of the end lacks the newest record",
+		`				all = append(all, offset{topic, partition, end - 1})`,
+		`				all = append(all, offset{topic, partition, max(0, end-2)})`},
 	{"stream/shard/apply.go", "a directed link is mirrored",
 		`	if c.mirror == nil || c.covered || kind.Directed {`,
 		`	if c.mirror == nil || c.covered {`},
@@ -369,6 +378,7 @@ var named = map[string][]string{
 	"sink/checksum.go":                              verifyTests,
 	"ingest/owner/claim.go":                         {"./ingest/owner"},
 	"ingest/mirror/codec.go":                        {"./ingest/mirror"},
+	"train/answer/freshness.go":                     {"./cmd/internal/service", "-run", "^TestReadsAsOfTheEnd"},
 	"cmd/internal/service/membership/membership.go": {"./cmd/internal/service", "-run", "^TestWorkersThatPublish"},
 	"ingest/backfill/parquettype.go":                {"./ingest", "-run", "^FuzzTypes$"},
 	"ingest/jsonvalue/jsonvalue.go":                 {"./ingest", "-run", "^FuzzTypes$"},

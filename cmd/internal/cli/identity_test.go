@@ -31,8 +31,9 @@ var pipelineCommands = map[string][]string{
 	"inspect batches": nil, "inspect embeddings": nil, "inspect generation": nil, "inspect node": {"p1"},
 	"inspect tree": nil,
 	"dlq list":     nil, "dlq replay": nil,
-	"claim":  {"--from", "8a41c07be25d9f3c"},
-	"export": {"--as-of", "2024-01-01", "--generation", "none", "-o", "out"},
+	"dlq dismiss": {"--reason", "nobody needs them"},
+	"claim":       {"--from", "8a41c07be25d9f3c"},
+	"export":      {"--as-of", "2024-01-01", "--generation", "none", "-o", "out"},
 }
 
 // otherCommands take a pipeline's flags as well, and why they are not among pipelineCommands.
