@@ -117,6 +117,27 @@ func TestReadsAsOfTheEndAreLinearizable(t *testing.T) {
 	_, first := start(Roles{Serve: true})
 	second, other := start(Roles{Serve: true})
 
+	eventually(t, "both servers answer", func() bool {
+		_, one := pricesAsOfTheEnd(t, &first)
+		_, two := pricesAsOfTheEnd(t, &other)
+		return one == http.StatusOK && two == http.StatusOK
+	})
+	p = c.NewProducer()
+	defer p.Close()
+	for n := range 6 { // one write after the other, with nothing behind it
+		h.begun[nodeID(0)] = n + 1
+		if err := write(t.Context(), p, nodeID(0), 0, n+1); err != nil {
+			t.Fatal(err)
+		}
+		h.acked[nodeID(0)] = n + 1
+		before := h.floor()
+		prices, code := pricesAsOfTheEnd(t, &first)
+		if code != http.StatusOK {
+			t.Fatalf("the answer is %d", code)
+		}
+		h.read(before, prices, "the first server")
+	}
+
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	const enough = 12 // reads of each server
@@ -126,7 +147,7 @@ func TestReadsAsOfTheEndAreLinearizable(t *testing.T) {
 			p := c.NewProducer()
 			defer p.Close()
 			item := nodeID(i)
-			for n := 1; ctx.Err() == nil; n++ {
+			for n := h.floor()[item] + 1; ctx.Err() == nil; n++ {
 				h.mu.Lock()
 				h.begun[item] = n
 				h.mu.Unlock()
