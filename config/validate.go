@@ -240,7 +240,7 @@ func (v *validator) ingest(in *Ingest) {
 	v.atLeast("ingest.limits.edges_per_record", l.EdgesPerRecord, 1)
 }
 
-// leastKeep is the least time for which orders can be kept: whether they count is told by days.
+// leastKeep is the least time for which orders can be kept: they count by whole days.
 const leastKeep = 24 * time.Hour
 
 func (v *validator) baskets(b *BasketFields) {

@@ -22,7 +22,7 @@ type Live struct {
 	own   []int32 // items of changed orders that wait for their turn, each once
 	waits []bool  // whether an item is among them
 	next  int32   // the item whose turn it is
-	left  int     // so many items have to have their turn until all is as of now
+	left  int     // items that have to have their turn until all is as of now
 }
 
 // held is the number of an order, and the oldest time of its lines.
@@ -160,7 +160,7 @@ func (l *Live) Stale() int { return l.left }
 // Settled says whether all items have had their turn since the last change.
 func (l *Live) Settled() bool { return l.left == 0 }
 
-// Solve returns the hints of the next items, of so many at most; of none once it has settled.
+// Solve returns the hints of the next items, `most` at most; of none once it has settled.
 func (l *Live) Solve(most int) (items []int32, hints [][]Hint) {
 	n := min(most, len(l.own))
 	items = slices.Clone(l.own[:n])

@@ -188,7 +188,8 @@ func TestEdgeTopic(t *testing.T) {
 	for text, want := range map[string]decode.EdgeTopic{
 		"views/also_viewed":           {Topic: "views", Kind: "also_viewed"},
 		"sets/part=set.id,parts[*].n": {Topic: "sets", Kind: "part", Src: "set.id", Dst: "parts[*].n"},
-		"views":                       {}, "/k": {}, "views/": {}, "views/k=src": {}, "views/k=,dst": {}, "views/k=a[*],b": {}, "views/k=a,b[": {},
+		"views":                       {}, "/k": {}, "views/": {}, "views/k=src": {},
+		"views/k=,dst": {}, "views/k=a[*],b": {}, "views/k=a,b[": {},
 		"views/" + strings.Repeat("k", 65): {},
 	} {
 		got, err := decode.ParseEdgeTopic(text)

@@ -230,7 +230,7 @@ func (have Identity) extendedBy(want map[string]string) bool {
 	return true
 }
 
-// ofNewInputs reports whether a list of TOPIC/FIELD is one of before, with fields after it whose topics the store has
+// ofNewInputs reports whether a list of TOPIC/FIELD is the former one, with fields after it whose topics the store has
 // not known.
 func (have Identity) ofNewInputs(was, value string) bool {
 	added := value

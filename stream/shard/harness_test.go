@@ -160,7 +160,8 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 // inputOf is the input of a topic.
 func inputOf(topic string) mutation.Input {
 	return map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
-		pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1, viewsTopic: mutation.Further + 2, mirrorTopic: mutation.Mirror}[topic]
+		pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1, viewsTopic: mutation.Further + 2,
+		mirrorTopic: mutation.Mirror}[topic]
 }
 
 func (f *logFeed) caughtUp() bool {

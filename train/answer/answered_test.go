@@ -12,7 +12,7 @@ import (
 	"giantstream/internal/canary"
 )
 
-// What is told of an answer counts what was asked and what filters left, and has nothing of the request's texts, ids and
+// An Answered counts what was asked and what filters left, and has nothing of the request's texts, ids and
 // values, whether it was answered or not.
 func TestWhatIsToldOfAnAnswer(t *testing.T) {
 	w, _ := pricedShop(t)

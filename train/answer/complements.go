@@ -28,7 +28,7 @@ const (
 
 // complements say what goes with what: rows as of goes-with.parquet, by partner, which is what a basket has. They are
 // those of a generation until the orders that are followed have been counted. Then they are what a generation of the
-// same orders and nodes would have, bit for bit: items are told apart by their hashes, as the positions of a
+// same orders and nodes would have, bit for bit: their hashes tell items apart, as the positions of a
 // generation are.
 //
 // A row takes 16 bytes. Each node that has any, or is ordered, takes about 160 beside and its id.
@@ -68,7 +68,7 @@ type Following struct {
 	Orders, Items int
 	// Stale items are still to be solved, until all is as of the orders that are held; Own of them are solved next.
 	Stale, Own int
-	// Solved items so far, in so many Seconds.
+	// Solved items so far, and the Seconds that took.
 	Solved  int64
 	Seconds float64
 }

@@ -107,7 +107,7 @@ func Handler(c *Catalog, s Serving) http.Handler {
 // badRequest is an error that the client can mend.
 type badRequest struct{ error }
 
-// forbidden is an error that whoever gives rights can mend.
+// forbidden is an error that only an administrator can mend.
 type forbidden struct{ error }
 
 var errBusy = errors.New("too many requests at once, try again in a moment")
@@ -136,7 +136,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the client may be gone
 }
 
-// handleAs is handle with bodies of at most so many bytes, and with errors of a shape.
+// handleAs is handle with bodies of `most` bytes at most, and with errors of a shape.
 func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any, error), most int64,
 	explain func(err error, status int) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

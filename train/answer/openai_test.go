@@ -187,7 +187,8 @@ except BadRequestError as e:
     refused = e.message
 chain = OpenAIEmbeddings(model="any", base_url=url, api_key="none", check_embedding_ctx_length=False)
 print(json.dumps({"chain": chain.embed_documents(texts), "all": [d.embedding for d in got.data],
-                  "short": short.data[0].embedding, "model": got.model, "tokens": got.usage.total_tokens, "refused": refused}))
+                  "short": short.data[0].embedding, "model": got.model, "tokens": got.usage.total_tokens,
+                  "refused": refused}))
 `
 
 // The official Python client of OpenAI, and LangChain's, get the same embeddings.

@@ -22,7 +22,7 @@ var ErrNoOrders = errors.New("the generation does not know what goes with what: 
 	"links.from_orders.max_partners: 0 or by an earlier release. Add orders (ingest.baskets, or --orders) where " +
 	"there are none, and build a generation")
 
-// Complement is a row of goes-with.parquet: a basket that has Partner is told to take Item.
+// Complement is a row of goes-with.parquet: Item is suggested to a basket that has Partner.
 type Complement struct {
 	Item    string `parquet:"item"`
 	Partner string `parquet:"partner,dict"`

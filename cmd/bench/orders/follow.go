@@ -25,7 +25,7 @@ type follower struct {
 	hits   []float64 // by period
 }
 
-// solve takes the next items, of so many at most.
+// solve takes the next items, `most` at most.
 func (f *follower) solve(most int) {
 	began := time.Now()
 	items, hints := f.live.Solve(most)

@@ -2,7 +2,7 @@
 //
 //	go run ./cmd/bench/similar -draw 1000000 -out DIR     draws vectors.f32 and queries.f32, with the truth
 //	go run ./cmd/bench/similar -in DIR                    measures
-//	go run ./cmd/bench/similar -in DIR -filters 200       measures filters with so many of the queries
+//	go run ./cmd/bench/similar -in DIR -filters 200       measures filters with 200 of the queries
 //	go run ./cmd/bench/similar -store URL -out DIR        takes a generation's own embeddings; some become queries
 //
 // peers.py measures FAISS and USearch on the same files. Vectors are rows of dim little-endian float32 numbers.

@@ -25,7 +25,7 @@ const (
 )
 
 // certificates has the certificate of two files, and follows them: the files may be replaced at any time, one after the
-// other. Until they are a pair again, the pair of before is served.
+// other. Until they are a pair again, the former pair is served.
 type certificates struct {
 	files config.HTTPTLS
 	log   *slog.Logger
@@ -88,7 +88,7 @@ func (c *certificates) look() {
 	c.pair, c.tried, c.failed = &pair, sum, nil
 }
 
-// fail keeps the pair of before, and says so once for each reason.
+// fail keeps the former pair, and says so once for each reason.
 func (c *certificates) fail(tried [sha256.Size]byte, err error) {
 	if c.pair != nil && (c.failed == nil || c.failed.Error() != err.Error()) {
 		c.log.Error("the certificate of http.tls cannot be read; the one of before stays", "error", err,

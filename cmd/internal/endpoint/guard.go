@@ -82,8 +82,8 @@ func (g *Gate) Protect(scope string, refuse Refusal, next http.Handler) http.Han
 	})
 }
 
-// bearerOf returns whose token a request bears, nil for nobody's. It takes the same time wherever tokens differ, of
-// whatever length they are, and whoever's it is.
+// bearerOf returns whose token a request bears, nil for nobody's. It takes the same time wherever tokens differ,
+// for any length, and for every bearer.
 func (g *Gate) bearerOf(r *http.Request) (found *bearer) {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	have := sha256.Sum256([]byte(given))

@@ -111,7 +111,7 @@ func (x *Index) setAttributes(ctx context.Context, to string, records []vectordb
 	return x.upsert(ctx, to, columns, len(change))
 }
 
-// picked are the values of some rows, of which each has so many.
+// picked are the values of some rows, `each` of each row.
 func picked[T any](all []T, of []int, each int) (out []T) {
 	for _, i := range of {
 		out = append(out, all[i*each:(i+1)*each]...)

@@ -113,8 +113,9 @@ func TestAttributesOfATableThatExists(t *testing.T) {
 	columns := func() string {
 		t.Helper()
 		var all string
-		if err := c.QueryRow(t.Context(), "SELECT to_jsonb(i) - '{node_id,embedding,generation,space,status,event_time,shard,"+
-			"seq}'::text[] FROM items i", pgx.QueryExecModeExec).Scan(&all); err != nil {
+		if err := c.QueryRow(t.Context(),
+			"SELECT to_jsonb(i) - '{node_id,embedding,generation,space,status,event_time,shard,"+
+				"seq}'::text[] FROM items i", pgx.QueryExecModeExec).Scan(&all); err != nil {
 			t.Fatal(err)
 		}
 		return all

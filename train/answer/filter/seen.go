@@ -16,7 +16,7 @@ func (t *Table) Seen(attribute string) (*Seen, error) {
 	return &Seen{c, map[float64]struct{}{}, map[string]struct{}{}}, nil
 }
 
-// Distinct returns no values yet of an attribute by which nodes are told apart, which cannot have lists.
+// Distinct returns no values yet of an attribute that tells nodes apart, which cannot have lists.
 func (t *Table) Distinct(attribute string) (*Seen, error) {
 	s, err := t.Seen(attribute)
 	if err == nil && s.Type == Strings {

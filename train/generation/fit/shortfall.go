@@ -38,7 +38,7 @@ func Gains(evaluations []Evaluation) []Shortfall {
 	return compared(evaluations, func(s Shortfall) bool { return s.Encoder-s.Text > shortfallErrors*s.StdErr })
 }
 
-// OfClasses reports whether the figure says how well classes are told, and not links.
+// OfClasses reports whether the figure is of classes, and not of links.
 func (s Shortfall) OfClasses() bool { return strings.HasPrefix(s.Figure, ofClasses) }
 
 const ofClasses = "class, "

@@ -38,9 +38,9 @@ type VectorStats struct {
 	// help, or cannot be judged: the encoder is then without them.
 	Items  int     `json:"items"`
 	Weight float32 `json:"weight"`
-	// Asked is how many links of held-out instances decided the weight. Without is how surely these are told from
-	// random pairs by the other views (AUC), With the same with this view at the weight in question. Error is the
-	// standard error of the difference.
+	// Asked is how many links of held-out instances decided the weight. Without is how surely the other views tell
+	// these from random pairs (AUC), With the same with this view at the weight in question. Error is the standard
+	// error of the difference.
 	Asked   int     `json:"asked"`
 	Without float64 `json:"without"`
 	With    float64 `json:"with"`

@@ -16,7 +16,7 @@ type Relation struct {
 	Dated bool `json:"dated,omitempty"`
 	// Weightless are those of the sample that state no weight above 0, and so are left out.
 	Weightless int `json:"weightless,omitempty"`
-	// Surplus is by how much these are told from random ones more surely than by chance, 2·AUC − 1; Error is its
+	// Surplus is how much more surely than by chance these rank before random ones, 2·AUC − 1; Error is its
 	// standard error.
 	Surplus float64 `json:"surplus"`
 	Error   float64 `json:"stderr"`

@@ -192,8 +192,8 @@ func (s Sample) solve(sums []*linear.Sums, by []Relation) ([]float64, error) {
 	return all.Solve(ridge)
 }
 
-// ask returns of each link by how much its end is told from ends of other links of the relation: 1 for always, 0 for
-// as often as by chance.
+// ask returns of each link how surely its end is ranked before ends of other links of the relation: 1 for always, 0
+// for as often as by chance.
 func (s Sample) ask(w []float64, links []Link) []float64 {
 	out := make([]float64, len(links))
 	pairs := make([]uint64, len(links))

@@ -32,8 +32,9 @@ func TestSlowAnswersAreLogged(t *testing.T) {
 	}
 	one.Waited = 0
 	o.answered(r, one)
-	for _, want := range []string{"level=WARN", "kind=similar", "status=200", "took=3s", "questions=2 k=10 ids=3 texts=1 " +
-		`results=12 filtered_by="[price stock]" matched=32 of=2000`} {
+	for _, want := range []string{"level=WARN", "kind=similar", "status=200", "took=3s",
+		"questions=2 k=10 ids=3 texts=1 " +
+			`results=12 filtered_by="[price stock]" matched=32 of=2000`} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("no %q in %s", want, logged.String())
 		}

@@ -14,7 +14,7 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// Ridges are computed for so many items at a time, fewer if they take more than an eighth of the memory.
+// Ridges are computed for a batch of items at a time, a smaller one if they take more than an eighth of the memory.
 const (
 	manyRidges = 2048
 	fewRidges  = 64
