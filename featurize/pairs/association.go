@@ -71,8 +71,8 @@ func newAssociated(x *Incidence) associated {
 	return a
 }
 
-// of returns the association of two items that come together.
-func (a *associated) of(i, j, orders int32, weight int64) float64 {
+// score returns the association of two items that come together.
+func (a *associated) score(i, j, orders int32, weight int64) float64 {
 	information := math.Log(float64(weight) / a.total / (a.chance[i] * a.chance[j]))
 	return max(0, information) * min(1, float64(orders)/enough)
 }
@@ -130,7 +130,7 @@ func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.V
 			if j == i || hidden(i, j) {
 				continue
 			}
-			if v := m.parts[k].of(i, j, n, w); v > 0 {
+			if v := m.parts[k].score(i, j, n, w); v > 0 {
 				if m.sums[j] == 0 {
 					m.met = append(m.met, j)
 				}

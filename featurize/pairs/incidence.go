@@ -41,8 +41,8 @@ type Incidence struct {
 	counts  func(item int32) bool
 }
 
-// before says which item comes first, as cmp.Compare does.
-func (x *Incidence) before(a, b int32) int {
+// order says which item comes first, as cmp.Compare does.
+func (x *Incidence) order(a, b int32) int {
 	if x.compare == nil {
 		return cmp.Compare(a, b)
 	}

@@ -151,8 +151,8 @@ func (l *Live) InTurn() {
 	clear(l.waits)
 }
 
-// Own is how many items of changed orders wait. Solve takes them first.
-func (l *Live) Own() int { return len(l.own) }
+// Changed is how many items of changed orders wait. Solve takes them first.
+func (l *Live) Changed() int { return len(l.own) }
 
 // Stale is how many items wait for their turn until all hints are those of the orders as they are.
 func (l *Live) Stale() int { return l.left }

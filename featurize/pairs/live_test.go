@@ -154,7 +154,7 @@ func TestSettledHintsHaveNoHistory(t *testing.T) {
 			for !h.Settled() {
 				h.solve(1 + h.r.IntN(30))
 			}
-			if items := h.solve(10); len(items) > 0 || h.Own() > 0 {
+			if items := h.solve(10); len(items) > 0 || h.Changed() > 0 {
 				t.Fatalf("seed %d: items %v had no turn before all was settled", seed, items)
 			}
 			want := h.fresh()
@@ -195,11 +195,11 @@ func TestItemsOfAChangedOrderComeFirst(t *testing.T) {
 		h.solve(50)
 	}
 	h.set("it", map[int]int64{5: 1 << 40, 9: 1 << 40, 2: 1 << 40})
-	if h.Own() != 4 || h.Stale() != len(h.names) {
-		t.Errorf("%d items wait first and %d in all, not 4 and %d", h.Own(), h.Stale(), len(h.names))
+	if h.Changed() != 4 || h.Stale() != len(h.names) {
+		t.Errorf("%d items wait first and %d in all, not 4 and %d", h.Changed(), h.Stale(), len(h.names))
 	}
 	want, solved := h.fresh(), []int{}
-	for _, item := range h.solve(h.Own()) {
+	for _, item := range h.solve(h.Changed()) {
 		name := h.names[item]
 		if got := h.named(item); !reflect.DeepEqual(got, slices.Clip(want[name])) {
 			t.Errorf("hints of %d are %v, not %v", name, got, want[name])
@@ -210,8 +210,8 @@ func TestItemsOfAChangedOrderComeFirst(t *testing.T) {
 		t.Errorf("items %v were solved at once", solved)
 	}
 	h.set("it", maps.Clone(h.orders["it"]))
-	if h.Own() > 0 {
-		t.Errorf("an order that is stated again has %d items solved", h.Own())
+	if h.Changed() > 0 {
+		t.Errorf("an order that is stated again has %d items solved", h.Changed())
 	}
 }
 
@@ -262,7 +262,7 @@ func BenchmarkLive(b *testing.B) {
 		began, solved := time.Now(), 0
 		for k := range replaced {
 			set(k, ends[k], ends[k+1])
-			own, _ := l.Solve(l.Own())
+			own, _ := l.Solve(l.Changed())
 			solved += len(own)
 		}
 		b.ReportMetric(time.Since(began).Seconds()*1e3/float64(replaced), "ms/order")

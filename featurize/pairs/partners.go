@@ -102,7 +102,7 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 	}
 	c.met = c.met[:0]
 	slices.SortFunc(out[begin:], func(a, b Partner) int {
-		return cmp.Or(cmp.Compare(b.Association, a.Association), x.before(a.Item, b.Item))
+		return cmp.Or(cmp.Compare(b.Association, a.Association), x.order(a.Item, b.Item))
 	})
 	if rule.MaxPartners > 0 {
 		out = out[:min(len(out), begin+rule.MaxPartners)]

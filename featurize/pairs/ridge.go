@@ -74,7 +74,7 @@ func (c *Counters) Ridges(items []int32, o Ridge) [][]Hint {
 	hints := make([][]Hint, len(items))
 	parallel.ForEach(len(items), 1, len(c.each), func(_, _, from, to int) {
 		for i := from; i < to; i++ {
-			hints[i] = all[i].solve(o, c.each[0].x.before)
+			hints[i] = all[i].solve(o, c.each[0].x.order)
 		}
 	})
 	return hints
@@ -84,7 +84,7 @@ func (c *Counters) Ridges(items []int32, o Ridge) [][]Hint {
 func (c *Counter) regression(item int32, o Ridge) regression {
 	found := c.Partners(item, Rule{Measure: Cosine, MinSupport: 1, MaxPartners: o.Partners}, nil)
 	r := regression{partners: slices.Clone(found), gram: make([]float64, len(found)*len(found))}
-	slices.SortFunc(r.partners, func(a, b Partner) int { return c.x.before(a.Item, b.Item) })
+	slices.SortFunc(r.partners, func(a, b Partner) int { return c.x.order(a.Item, b.Item) })
 	for a, p := range r.partners {
 		r.gram[a*len(found)+a] = float64(c.x.weight[p.Item])/unit + o.Penalty
 	}

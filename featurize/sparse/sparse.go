@@ -28,8 +28,8 @@ func (m *Matrix) Row(i int) Vector {
 	return v
 }
 
-// At returns the value of the k-th entry: 1 of an adjacency.
-func (v Vector) At(k int) float32 {
+// Weight returns the value of the k-th entry: 1 of an adjacency.
+func (v Vector) Weight(k int) float32 {
 	if v.Value == nil {
 		return 1
 	}

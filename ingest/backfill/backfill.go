@@ -46,8 +46,8 @@ type Sources struct {
 	Attributes, EdgeTopics, Orders map[string][]Input
 }
 
-// Any reports whether there are any.
-func (s *Sources) Any() bool {
+// NonEmpty reports whether there are any.
+func (s *Sources) NonEmpty() bool {
 	return len(s.Nodes)+len(s.Edges)+len(s.Attributes)+len(s.EdgeTopics)+len(s.Orders) > 0
 }
 

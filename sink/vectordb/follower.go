@@ -92,7 +92,7 @@ func (f *Follower) open(ctx context.Context, refill bool, from string) error {
 		return err
 	}
 	c := saved.Catalog
-	if err := f.own(&c, from); err != nil {
+	if err := f.claim(&c, from); err != nil {
 		return err
 	}
 	switch {
@@ -137,9 +137,9 @@ func (f *Follower) open(ctx context.Context, refill bool, from string) error {
 	return nil
 }
 
-// own makes the topic's owner that of the catalog, if it is the same pipeline, or the catalog has none yet, or it has
+// claim makes the topic's owner that of the catalog, if it is the same pipeline, or the catalog has none yet, or it has
 // the one with the id from.
-func (f *Follower) own(c *Catalog, from string) error {
+func (f *Follower) claim(c *Catalog, from string) error {
 	o := &f.opts
 	switch {
 	case o.Owner == c.Owner:

@@ -91,11 +91,12 @@ func (c *Catalog) bySerial(serial int64) *Table {
 	return &c.Tables[i]
 }
 
-// asked is how many nodes a request of Left asks for.
+// asked is how many nodes a request of Remaining asks for.
 const asked = 1000
 
-// Left is Index.Left: count returns how many of some nodes a table has, by its name; 0 if there is no such table.
-func (c *Catalog) Left(sink string, nodes []string, count func(table string, nodes []string) (int, error)) (
+// Remaining is Index.Remaining: count returns how many of some nodes a table has, by its name; 0 if there is no
+// such table.
+func (c *Catalog) Remaining(sink string, nodes []string, count func(table string, nodes []string) (int, error)) (
 	map[string]int, error) {
 	left := map[string]int{}
 	for _, t := range c.Tables {
@@ -189,9 +190,9 @@ type Index interface {
 	Serve(ctx context.Context, t Table, c Catalog) error
 	// Drop removes a table that no reader is led to.
 	Drop(ctx context.Context, t Table) error
-	// Left returns the tables that have a row of any of the nodes, and of how many. It needs no Open, takes nothing
+	// Remaining returns the tables that have a row of any of the nodes, and of how many. It needs no Open, takes nothing
 	// over and changes nothing.
-	Left(ctx context.Context, nodes []string) (map[string]int, error)
+	Remaining(ctx context.Context, nodes []string) (map[string]int, error)
 	Close() error
 }
 

@@ -204,19 +204,19 @@ func (c *Compactor) write(ctx context.Context, doc *compaction, parts []*Segment
 		n++
 		return compactedKey(doc.Shard, doc.Level, doc.From, attempt, n-1)
 	}
-	if err := mergeTable(ctx, c.opts.Store, rows.Nodes, key, doc, parts, all); err != nil {
+	if err := mergeTable(ctx, c.opts.Store, rows.Nodes, key, doc, parts, keepAll); err != nil {
 		return err
 	}
-	if err := mergeTable(ctx, c.opts.Store, rows.NodeAttributes, key, doc, parts, all); err != nil {
+	if err := mergeTable(ctx, c.opts.Store, rows.NodeAttributes, key, doc, parts, keepAll); err != nil {
 		return err
 	}
 	if err := mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts, doc.keepsOrder); err != nil {
 		return err
 	}
-	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts, all)
+	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts, keepAll)
 }
 
-func all[R any](*R) bool { return true }
+func keepAll[R any](*R) bool { return true }
 
 // keepsOrder takes from the newest row of an order in the block what does not count any more. It reports whether a row
 // is left. As long as an older row may count, in an older block, the newest one is: it says that the order has changed.

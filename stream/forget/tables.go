@@ -11,8 +11,8 @@ import (
 
 // Tables are what a sink has made of the embeddings topic.
 type Tables interface {
-	// Left returns the tables that have a row of any of the nodes, and of how many.
-	Left(ctx context.Context, nodes []string) (map[string]int, error)
+	// Remaining returns the tables that have a row of any of the nodes, and of how many.
+	Remaining(ctx context.Context, nodes []string) (map[string]int, error)
 }
 
 // Tables asks a sink for rows of the ids. kind is what the report calls it, do says what rids it of them. A sink that
@@ -25,7 +25,7 @@ func (s *Scanner) Tables(ctx context.Context, in Tables, kind, do string, progre
 			ids = append(ids, w.word)
 		}
 	}
-	left, err := in.Left(ctx, ids)
+	left, err := in.Remaining(ctx, ids)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("scan the %s: %w", kind, ctx.Err())

@@ -85,7 +85,7 @@ func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
 func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 	o.Progress, o.Log = ambient.OrDiscard(o.Progress), ambient.Log(o.Log)
 	o.Progress.Stage("verify", 0)
-	found, shards, err := Look(ctx, o, nil)
+	found, shards, err := CheckOnce(ctx, o, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +95,7 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 		for _, f := range found.Findings {
 			first[f.Object] = true
 		}
-		again, _, err := Look(ctx, o, func(f audit.Finding) bool { return o.Repair && first[f.Object] })
+		again, _, err := CheckOnce(ctx, o, func(f audit.Finding) bool { return o.Repair && first[f.Object] })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -131,9 +131,9 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 	return found, graphs, errors.Join(err, ctx.Err())
 }
 
-// Look checks every object of the store once, and returns the number of shards as well. may says what may be repaired,
+// CheckOnce checks every object of the store, and returns the number of shards as well. may says what may be repaired,
 // nil for nothing. Beside a pipeline, what one look has found may be what the pipeline was about to write or remove.
-func Look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.Audit, int, error) {
+func CheckOnce(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.Audit, int, error) {
 	a, err := audit.New(ctx, o.Store)
 	if err != nil {
 		return nil, 0, err

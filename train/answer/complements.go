@@ -241,7 +241,7 @@ func (c *complements) solve(now func() time.Time) (solved bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats = Following{Orders: c.live.Orders(), Items: len(c.ids), Stale: c.live.Stale(), Own: c.live.Own(),
+	c.stats = Following{Orders: c.live.Orders(), Items: len(c.ids), Stale: c.live.Stale(), Own: c.live.Changed(),
 		Solved: c.stats.Solved + int64(n), Seconds: c.stats.Seconds + last.Sub(began).Seconds()}
 	return n > 0
 }

@@ -73,7 +73,7 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	if err != nil {
 		return Basket{}, err
 	}
-	found := s.complements.of(basket, w.Explain)
+	found := s.complements.complete(basket, w.Explain)
 	if len(found) == 0 && mean == nil {
 		return Basket{}, fmt.Errorf("none of the %d nodes is in an order with another, and they have %w", len(basket),
 			ErrNoText)
@@ -88,7 +88,7 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 		}
 	}
 	// Of the others the nearest are enough: what orders speak for comes before what is as near.
-	for _, n := range p.without(against).nearest(mean, w.Offset+w.K) {
+	for _, n := range p.excluding(against).nearest(mean, w.Offset+w.K) {
 		if found[n.ID] == nil {
 			all = append(all, newComplement(n.ID, w.Explain))
 		}
@@ -136,8 +136,8 @@ func (p *pool) best(all []Complement, n int) []Complement {
 	return all[:min(n, len(all))]
 }
 
-// of adds up the rows of a basket.
-func (c *complements) of(basket []string, explain bool) map[string]*Complement {
+// complete adds up the rows of a basket.
+func (c *complements) complete(basket []string, explain bool) map[string]*Complement {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	found := map[int32]*Complement{}

@@ -235,7 +235,7 @@ func (s *state) pool(asked []string, w *Wanted) (p *pool, err error) {
 			}
 		}
 		if p.in == nil {
-			p.in = filter.All(s.index.Handles())
+			p.in = filter.Full(s.index.Handles())
 		}
 		seen.Drop(p.in)
 	}
@@ -264,8 +264,8 @@ func (p *pool) has(id string) bool {
 	return known && (p.in == nil || p.in.Has(h)) && !p.out[id]
 }
 
-// without returns a pool that lacks some nodes besides.
-func (p *pool) without(ids map[string]bool) *pool {
+// excluding returns a pool that lacks some nodes besides.
+func (p *pool) excluding(ids map[string]bool) *pool {
 	other := *p
 	other.out = maps.Clone(p.out)
 	maps.Copy(other.out, ids)
@@ -287,7 +287,7 @@ func (p *pool) nearest(v []float32, n int) []nearest.Neighbour {
 func (p *pool) nearestDistinct(v []float32, n int) (all []nearest.Neighbour) {
 	in := slices.Clone(p.in)
 	if in == nil {
-		in = filter.All(p.index.Handles())
+		in = filter.Full(p.index.Handles())
 	}
 	for id := range p.out {
 		p.drop(in, id)

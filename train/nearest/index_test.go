@@ -216,7 +216,7 @@ func TestProbesAreMeasured(t *testing.T) {
 			for q := n; q < n+200; q++ {
 				query := vectors[q*dim : (q+1)*dim]
 				all := x.newSearch(query, k, nil)
-				all.look(x.best(query), len(x.cells), 0)
+				all.scan(x.best(query), len(x.cells), 0)
 				want := all.done()
 				for _, g := range x.Search(query, k, nil) {
 					if slices.ContainsFunc(want, func(w Neighbour) bool { return w.ID == g.ID }) {

@@ -36,7 +36,7 @@ func (x *Index) Search(query []float32, k int, in []uint64) []Neighbour {
 	s := x.newSearch(unit, k, in)
 	switch { // count takes microseconds
 	case in == nil:
-		s.look(x.best(unit), x.probes, k)
+		s.scan(x.best(unit), x.probes, k)
 	case x.count(in) < x.vectors/sparse:
 		s.compareAll()
 	case x.count(in) <= max(2*x.seen, few):
@@ -44,9 +44,9 @@ func (x *Index) Search(query []float32, k int, in []uint64) []Neighbour {
 		for c := range all {
 			all[c] = int32(c)
 		}
-		s.look(all, len(all), 0)
+		s.scan(all, len(all), 0)
 	default:
-		s.look(x.best(unit), 0, max(2*x.seen, few, k))
+		s.scan(x.best(unit), 0, max(2*x.seen, few, k))
 	}
 	return s.done()
 }
@@ -71,8 +71,8 @@ func (s *search) done() []Neighbour {
 	return s.found.heap
 }
 
-// look looks into cells in order: into a number of them, and on until a number of vectors were seen.
-func (s *search) look(cells []int32, probes, vectors int) {
+// scan looks into cells in order: into a number of them, and on until a number of vectors were seen.
+func (s *search) scan(cells []int32, probes, vectors int) {
 	seen := 0
 	for i, c := range cells {
 		if i >= probes && seen >= vectors {

@@ -157,7 +157,7 @@ func (x *Index) Calibrate() {
 			fill[r] += int(x.cells[c].n)
 		}
 		s := x.newSearch(unit, nearest+1, nil)
-		s.look(order, len(order), 0)
+		s.scan(order, len(order), 0)
 		others := slices.DeleteFunc(s.done(), func(n Neighbour) bool { return n.ID == id })
 		for _, n := range others[:min(nearest, len(others))] {
 			found[rank[x.where[x.handle[n.ID]].cell]]++

@@ -62,7 +62,7 @@ func (f *follower) method(items int) completion.Method {
 
 // tables are the ways in which a table follows orders: an order that was added, or a day that is over.
 func tables(items int) []*follower {
-	own := func(f *follower) { f.solve(f.live.Own()) }
+	own := func(f *follower) { f.solve(f.live.Changed()) }
 	all := []*follower{
 		{name: "stays", follow: func(*follower, bool) {}},
 		{name: "own items at once", follow: func(f *follower, _ bool) { own(f) }},
@@ -166,7 +166,7 @@ func follow(path, until, to string) error {
 	if err != nil {
 		return err
 	}
-	first, last, err := between(until, to)
+	first, last, err := parseDays(until, to)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func follow(path, until, to string) error {
 		f.number[code] = int32(k)
 	}
 	f.tables = tables(len(f.number))
-	begin := before(invoices, first)
+	begin := countBefore(invoices, first)
 	for _, v := range invoices[:begin] {
 		if err := f.add(v); err != nil {
 			return err
@@ -186,7 +186,7 @@ func follow(path, until, to string) error {
 		t.spent, t.solved = 0, 0
 	}
 	for day := 0; first.AddDate(0, 0, day).Before(last); day++ {
-		end := before(invoices, first.AddDate(0, 0, day+1))
+		end := countBefore(invoices, first.AddDate(0, 0, day+1))
 		f.ask(day, invoices[begin:end])
 		if err := f.pass(invoices[begin:end]); err != nil {
 			return err
@@ -197,8 +197,8 @@ func follow(path, until, to string) error {
 	return nil
 }
 
-// before is how many invoices there are before a time.
-func before(invoices []*invoice, t time.Time) int {
+// countBefore is how many invoices there are before a time.
+func countBefore(invoices []*invoice, t time.Time) int {
 	n, _ := slices.BinarySearchFunc(invoices, t, func(v *invoice, t time.Time) int { return v.time.Compare(t) })
 	return n
 }

@@ -116,15 +116,15 @@ func readSplit(path, until, to string) (*split, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, last, err := between(until, to)
+	first, last, err := parseDays(until, to)
 	if err != nil {
 		return nil, err
 	}
 	return divide(invoices, first, last), nil
 }
 
-// between parses two days.
-func between(until, to string) (first, last time.Time, err error) {
+// parseDays parses two days.
+func parseDays(until, to string) (first, last time.Time, err error) {
 	first, err = time.Parse(time.DateOnly, until)
 	last, err2 := time.Parse(time.DateOnly, to)
 	return first, last, errors.Join(err, err2)

@@ -38,7 +38,7 @@ func (b *bench) support(ctx context.Context, path, until, to string, seeds uint6
 		if err != nil {
 			return err
 		}
-		views, err := s.alone(g)
+		views, err := s.projections(g)
 		if err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ func (s *split) bins() []uint8 {
 	return of
 }
 
-// alone returns the projected texts of all items, and their behaviour, zero where there is none.
-func (s *split) alone(g *generation.Generation) ([][]float32, error) {
+// projections returns the projected texts of all items, and their behaviour, zero where there is none.
+func (s *split) projections(g *generation.Generation) ([][]float32, error) {
 	dim := g.Encoder.Dim()
 	e, err := linear.NewLSA(g.Vectorizer, g.Projection, dim)
 	if err != nil {

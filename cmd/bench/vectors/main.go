@@ -124,7 +124,7 @@ func hideNodes(g, known *train.Graph, hidden []eval.Edge) (others, fresh []eval.
 		for k, j := range known.Neighbours.Row(i).Index {
 			if !isNew[i] && !isNew[j] {
 				row.Index = append(row.Index, j)
-				row.Value = append(row.Value, known.Neighbours.Row(i).At(k))
+				row.Value = append(row.Value, known.Neighbours.Row(i).Weight(k))
 			}
 		}
 		left.Append(row)

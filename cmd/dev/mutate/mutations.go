@@ -95,7 +95,7 @@ var mutations = []mutation{
 		`	if v.set && m.Version.Compare(v.at) <= 0 {`,
 		`	if v.set && m.Version.Compare(v.at) >= 0 {`},
 	{"stream/commitlog/compactor.go", "a merged block has no vectors",
-		`	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts, all)`,
+		`	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts, keepAll)`,
 		`	return nil`},
 
 	// Weights of links

@@ -211,7 +211,7 @@ func (f *runFlags) serviceOptions(a *command.App, r *preparedRun) service.Option
 	return service.Options{Config: r.Config, Store: r.Store, Log: r.Log, Level: a.ChangeableLevel(), Roles: r.roles,
 		Device: r.Device, Progress: r.Progress, AcceptLoss: f.acceptLoss, AcceptSettings: f.acceptSettings,
 		AllowUnmatched: f.inputs.AllowsUnmatched(),
-		Status:         status.Live(r.Config), Load: f.untilIdle && r.files.Any(), Resent: r.files.Any()}
+		Status:         status.Live(r.Config), Load: f.untilIdle && r.files.NonEmpty(), Resent: r.files.NonEmpty()}
 }
 
 // start starts the service. A mapping that does not fit the records is a usage error.
@@ -240,7 +240,7 @@ func (f *runFlags) runService(ctx context.Context, a *command.App, r *preparedRu
 	if signals != nil {
 		signals.answerEach(func() { _ = s.Reload("SIGHUP") }) // the log has the error
 	}
-	if r.files.Any() {
+	if r.files.NonEmpty() {
 		if _, err := wiring.Backfill(ctx, r.Config, s.Client(), r.files, nil); err != nil {
 			return command.CloseService(s, err)
 		}
@@ -281,7 +281,7 @@ func (f *runFlags) runUntilIdle(ctx context.Context, a *command.App, r *prepared
 func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config, files backfill.Sources,
 	progress *console.Progress) (*runReport, error) {
 	report := newRunReport(cfg)
-	if files.Any() {
+	if files.NonEmpty() {
 		stats, err := wiring.Backfill(ctx, cfg, s.Client(), files, progress)
 		if err != nil {
 			return nil, err

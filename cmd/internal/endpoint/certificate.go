@@ -44,7 +44,7 @@ func newCertificates(files config.HTTPTLS, log *slog.Logger, now func() time.Tim
 	c := &certificates{files: files, log: log, now: now}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.look(); c.failed != nil {
+	if c.reload(); c.failed != nil {
 		return nil, fmt.Errorf("http.tls: %w", c.failed)
 	}
 	return c, nil
@@ -55,13 +55,13 @@ func (c *certificates) current() (pair *tls.Certificate, failed error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if since := c.now().Sub(c.looked); since >= lookEvery || since < 0 {
-		c.look()
+		c.reload()
 	}
 	return c.pair, c.failed
 }
 
-// look reads the files.
-func (c *certificates) look() {
+// reload reads the files.
+func (c *certificates) reload() {
 	c.looked = c.now()
 	certificate, err := readPEM(c.files.CertFile)
 	if err != nil {

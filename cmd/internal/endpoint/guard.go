@@ -73,12 +73,12 @@ func (g *Gate) Protect(scope string, refuse Refusal, next http.Handler) http.Han
 			}
 			refuse(w, message, status)
 			if g.Refused != nil {
-				g.Refused(NameOf(b.in(r.Context())), status)
+				g.Refused(NameOf(b.attachTo(r.Context())), status)
 			}
 			return
 		}
 		defer b.leave()
-		next.ServeHTTP(w, r.WithContext(b.in(r.Context())))
+		next.ServeHTTP(w, r.WithContext(b.attachTo(r.Context())))
 	})
 }
 
@@ -161,8 +161,8 @@ func (b *bearer) may(scope string) error {
 
 type bearerKey struct{}
 
-// in returns a context of a request of a client, which may be nil.
-func (b *bearer) in(ctx context.Context) context.Context {
+// attachTo returns a context of a request of a client, which may be nil.
+func (b *bearer) attachTo(ctx context.Context) context.Context {
 	return context.WithValue(ctx, bearerKey{}, b)
 }
 

@@ -40,11 +40,11 @@ func connect(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 		return nil, errors.Join(err, places.Close())
 	}
 	x := iceberg.New(o)
-	tables := []remaining{{strings.Join(o.Table, "."), x.Left}}
+	tables := []remaining{{strings.Join(o.Table, "."), x.Remaining}}
 	if o, err = options(cfg, cfg.Sinks.Iceberg.Rows, places, log); err != nil {
 		return nil, errors.Join(err, places.Close())
 	}
-	tables = append(tables, remaining{strings.Join(o.Table, "."), iceberg.NewRows(o).Left})
+	tables = append(tables, remaining{strings.Join(o.Table, "."), iceberg.NewRows(o).Remaining})
 	return &owner{x, places, tables}, nil
 }
 
@@ -113,8 +113,8 @@ type remaining struct {
 	left func(context.Context, []string) (map[string]int, error)
 }
 
-// Left implements vectordb.Index, for the table of rows as well.
-func (o *owner) Left(ctx context.Context, nodes []string) (map[string]int, error) {
+// Remaining implements vectordb.Index, for the table of rows as well.
+func (o *owner) Remaining(ctx context.Context, nodes []string) (map[string]int, error) {
 	all := map[string]int{}
 	for _, t := range o.tables {
 		left, err := t.left(ctx, nodes)

@@ -145,7 +145,7 @@ func (p *pipeline) folded(t *testing.T) *memstore.Store {
 // look is one look of verify, which finds what two find where nothing else writes.
 func look(t *testing.T, store sink.Store) *audit.Audit {
 	t.Helper()
-	found, _, err := verify.Look(t.Context(), verify.Options{Store: store,
+	found, _, err := verify.CheckOnce(t.Context(), verify.Options{Store: store,
 		Generations: wiring.Generations{Store: store}}, nil)
 	if err != nil {
 		t.Fatal(err)

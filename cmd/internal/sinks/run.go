@@ -68,7 +68,7 @@ type source interface {
 	// known is false before the source has answered.
 	behind() (n int64, known bool)
 	// about says in the log what is followed.
-	about() (what string, attributes []any)
+	describe() (what string, attributes []any)
 	close()
 }
 
@@ -127,7 +127,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer s.source.close()
-	what, attributes := s.source.about()
+	what, attributes := s.source.describe()
 	o.Log.Info("the sink follows "+what, append(attributes, "name", o.Config.Sinks.Name)...)
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -232,7 +232,7 @@ func (s *sink) unready() string {
 		return reason
 	}
 	if _, known := s.source.behind(); !known {
-		what, _ := s.source.about()
+		what, _ := s.source.describe()
 		return what + " has not been read yet"
 	}
 	return ""

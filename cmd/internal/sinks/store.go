@@ -49,7 +49,7 @@ func (s *storeSource) gauges() prometheus.Collector {
 	return s.manifests
 }
 
-func (s *storeSource) about() (string, []any) {
+func (s *storeSource) describe() (string, []any) {
 	return "the store", []any{"store", s.store.URL(), "shards", s.id.Shards}
 }
 
@@ -129,7 +129,7 @@ func (s *storeSource) run(ctx context.Context) error {
 
 // step returns how long to wait until the next one.
 func (s *storeSource) step(ctx context.Context) (wait time.Duration, err error) {
-	if err := s.look(ctx); err != nil {
+	if err := s.refresh(ctx); err != nil {
 		return 0, err
 	}
 	wait = cmp.Or(s.Every, pollStore)
@@ -143,15 +143,15 @@ func (s *storeSource) step(ctx context.Context) (wait time.Duration, err error) 
 			left++
 			wait = 0
 		}
-		s.manifests.WithLabelValues(strconv.Itoa(shard)).Set(float64(s.at(shard).Seq))
+		s.manifests.WithLabelValues(strconv.Itoa(shard)).Set(float64(s.position(shard).Seq))
 	}
 	s.shardsLeft.Store(int64(left))
 	s.looked.Store(true)
 	return wait, nil
 }
 
-// look makes current what the store says is to be served.
-func (s *storeSource) look(ctx context.Context) error {
+// refresh makes current what the store says is to be served.
+func (s *storeSource) refresh(ctx context.Context) error {
 	began := time.Now()
 	latest, err := generation.Newest(ctx, s.store)
 	if err != nil {
@@ -168,8 +168,8 @@ func (s *storeSource) look(ctx context.Context) error {
 	return nil
 }
 
-// at is up to where the database has a shard.
-func (s *storeSource) at(shard int) commitlog.Published {
+// position is up to where the database has a shard.
+func (s *storeSource) position(shard int) commitlog.Published {
 	return commitlog.OpenKept(s, s.store, shard).Published
 }
 
@@ -185,7 +185,7 @@ func (s *storeSource) target(ctx context.Context) (func() bool, error) {
 	cut, err := commitlog.CurrentCut(ctx, s.store, s.id.Shards)
 	return func() bool {
 		for shard, seq := range cut {
-			if at := s.at(shard); at.Seq < seq || at.Announced < 1 || at.Announced != s.served.Number() {
+			if at := s.position(shard); at.Seq < seq || at.Announced < 1 || at.Announced != s.served.Number() {
 				return false
 			}
 		}

@@ -35,7 +35,7 @@ func (t *topicSource) gauges() prometheus.Collector {
 	return t.lagGauge
 }
 
-func (t *topicSource) about() (string, []any) {
+func (t *topicSource) describe() (string, []any) {
 	return "the topic", []any{"topic", t.topic, "partitions", t.parts}
 }
 

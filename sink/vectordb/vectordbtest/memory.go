@@ -162,14 +162,14 @@ func (x *memoryIndex) Drop(_ context.Context, t vectordb.Table) error {
 	return x.owned(func() { delete(x.tables, t.Serial) })
 }
 
-func (x *memoryIndex) Left(_ context.Context, nodes []string) (map[string]int, error) {
+func (x *memoryIndex) Remaining(_ context.Context, nodes []string) (map[string]int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	rows := map[string]map[string]memoryRow{}
 	for _, t := range x.catalog.Tables {
 		rows[t.Name("memory")] = x.tables[t.Serial]
 	}
-	return x.catalog.Left("memory", nodes, func(table string, nodes []string) (n int, err error) {
+	return x.catalog.Remaining("memory", nodes, func(table string, nodes []string) (n int, err error) {
 		for _, id := range nodes {
 			if r, ok := rows[table][id]; ok && !r.Deleted {
 				n++

@@ -45,7 +45,7 @@ type Target struct {
 	Vectorless bool
 	// Attributes: rows have the Attributes of nodes.
 	Attributes bool
-	// Kept is what Left calls the place where deleted rows stay until somebody tidies up, "" if there is none.
+	// Kept is what Remaining calls the place where deleted rows stay until somebody tidies up, "" if there is none.
 	Kept string
 	// Delayed: a write that was given up can reach the database after later ones.
 	Delayed bool
@@ -66,7 +66,7 @@ func Run(t *testing.T, open func(*testing.T) Target) {
 	t.Run("refill", func(t *testing.T) { refill(t, open(t)) })
 	t.Run("another topic", func(t *testing.T) { anotherTopic(t, open(t)) })
 	t.Run("another owner", func(t *testing.T) { anotherOwner(t, open(t)) })
-	t.Run("left", func(t *testing.T) { left(t, open(t)) })
+	t.Run("left", func(t *testing.T) { remaining(t, open(t)) })
 	t.Run("dimension", func(t *testing.T) { dimension(t, open(t)) })
 }
 

@@ -16,7 +16,7 @@ func Parse(s string) (*Expr, error) {
 	if err := p.next(); err != nil {
 		return nil, err
 	}
-	e, err := p.either(0)
+	e, err := p.disjunction(0)
 	if err == nil && p.kind != end {
 		err = p.fault("%s after a complete filter; join comparisons by and, or", p.said())
 	}
@@ -125,13 +125,15 @@ func keyword(s string) string {
 	return ""
 }
 
-func (p *parser) at(keywordOf string) bool { return p.kind == word && keyword(p.text) == keywordOf }
+func (p *parser) atKeyword(keywordOf string) bool {
+	return p.kind == word && keyword(p.text) == keywordOf
+}
 
-// either reads expressions between which or stands.
-func (p *parser) either(depth int) (*Expr, error) { return p.joined(Or, depth, p.all) }
+// disjunction reads expressions between which or stands.
+func (p *parser) disjunction(depth int) (*Expr, error) { return p.joined(Or, depth, p.conjunction) }
 
-// all reads expressions between which and stands.
-func (p *parser) all(depth int) (*Expr, error) { return p.joined(And, depth, p.one) }
+// conjunction reads expressions between which and stands.
+func (p *parser) conjunction(depth int) (*Expr, error) { return p.joined(And, depth, p.one) }
 
 func (p *parser) joined(op Op, depth int, read func(int) (*Expr, error)) (*Expr, error) {
 	var of []*Expr
@@ -141,7 +143,7 @@ func (p *parser) joined(op Op, depth int, read func(int) (*Expr, error)) (*Expr,
 			return nil, err
 		}
 		of = append(of, e)
-		if !p.at(string(op)) {
+		if !p.atKeyword(string(op)) {
 			return join(op, of), nil
 		}
 		if err := p.next(); err != nil {
@@ -156,7 +158,7 @@ func (p *parser) one(depth int) (*Expr, error) {
 		return nil, p.fault("more than %d filters within filters", maxDepth)
 	}
 	switch {
-	case p.at("not"):
+	case p.atKeyword("not"):
 		if err := p.next(); err != nil {
 			return nil, err
 		}
@@ -166,7 +168,7 @@ func (p *parser) one(depth int) (*Expr, error) {
 		if err := p.next(); err != nil {
 			return nil, err
 		}
-		e, err := p.either(depth + 1)
+		e, err := p.disjunction(depth + 1)
 		if err == nil && (p.kind != symbol || p.text != ")") {
 			err = p.fault("%s where ) is due", p.said())
 		}
@@ -236,8 +238,8 @@ func (p *parser) value(e *Expr) error {
 	switch {
 	case p.kind == quoted:
 		e.Values = append(e.Values, p.text)
-	case p.at("true"), p.at("false"):
-		e.Values = append(e.Values, p.at("true"))
+	case p.atKeyword("true"), p.atKeyword("false"):
+		e.Values = append(e.Values, p.atKeyword("true"))
 	case p.kind == word && strings.ContainsRune("0123456789+-.", rune(p.text[0])):
 		f, err := strconv.ParseFloat(p.text, 64)
 		if err != nil || math.IsInf(f, 0) {

@@ -34,7 +34,7 @@ func (s *Seen) Add(n int32) bool {
 	case float64:
 		return add(s.numbers, v)
 	case []string:
-		if s.some(v) {
+		if s.hasAny(v) {
 			return false
 		}
 		for _, element := range v {
@@ -54,8 +54,8 @@ func add[K comparable](all map[K]struct{}, one K) bool {
 	return len(all) > before
 }
 
-// some says whether one of the texts is a value.
-func (s *Seen) some(texts []string) bool {
+// hasAny says whether one of the texts is a value.
+func (s *Seen) hasAny(texts []string) bool {
 	for _, text := range texts {
 		if _, seen := s.texts[text]; seen {
 			return true
@@ -79,7 +79,7 @@ func (s *Seen) Drop(from Set) {
 		switch {
 		case e.nodes == 0:
 		case s.Type == Strings:
-			drop[code] = s.some(e.list)
+			drop[code] = s.hasAny(e.list)
 		default:
 			_, drop[code] = s.texts[e.text]
 		}

@@ -33,8 +33,8 @@ func (s Set) Len() (n int) {
 	return n
 }
 
-// All returns the set of the first n nodes.
-func All(n int) Set {
+// Full returns the set of the first n nodes.
+func Full(n int) Set {
 	s := make(Set, (n+63)/64)
 	for i := range s {
 		s[i] = math.MaxUint64
@@ -138,7 +138,7 @@ func (s Set) fill(c *column, n int) {
 		accept[i] = min(uint64(i), 1)
 	}
 	s.accept(c.codes, accept)
-	s.within(c.numbers, math.Inf(-1), math.Inf(1))
+	s.addRange(c.numbers, math.Inf(-1), math.Inf(1))
 }
 
 // accept adds the nodes whose code has a one.
@@ -155,8 +155,8 @@ func (s Set) accept(codes []uint32, accept []uint64) {
 	}
 }
 
-// within adds the nodes whose number is from lo to hi.
-func (s Set) within(numbers []float64, lo, hi float64) {
+// addRange adds the nodes whose number is from lo to hi.
+func (s Set) addRange(numbers []float64, lo, hi float64) {
 	for w := range s {
 		if w*64 >= len(numbers) {
 			return
@@ -200,21 +200,21 @@ func (c *column) selectNumbers(out Set, e *Expr) error {
 	below, above := math.Nextafter(x, least), math.Nextafter(x, most)
 	switch e.Op {
 	case Equal:
-		out.within(c.numbers, x, x)
+		out.addRange(c.numbers, x, x)
 	case In:
 		slices.Sort(some)
 		out.oneOf(c.numbers, some)
 	case Unequal:
-		out.within(c.numbers, least, below)
-		out.within(c.numbers, above, most)
+		out.addRange(c.numbers, least, below)
+		out.addRange(c.numbers, above, most)
 	case Less:
-		out.within(c.numbers, least, below)
+		out.addRange(c.numbers, least, below)
 	case AtMost:
-		out.within(c.numbers, least, x)
+		out.addRange(c.numbers, least, x)
 	case More:
-		out.within(c.numbers, above, most)
+		out.addRange(c.numbers, above, most)
 	case AtLeast:
-		out.within(c.numbers, x, most)
+		out.addRange(c.numbers, x, most)
 	default:
 		return c.wrong(e, "is compared by =, !=, <, <=, >, >=, in and exists")
 	}
@@ -276,15 +276,15 @@ func (c *column) accepted(e *Expr) ([]uint64, error) {
 	}
 	match := func(have string) bool { return compare(have, texts[0]) }
 	for i := range c.entries {
-		if v := &c.entries[i]; v.nodes > 0 && v.some(c.Type, match) {
+		if v := &c.entries[i]; v.nodes > 0 && v.anyElement(c.Type, match) {
 			accept[i] = 1
 		}
 	}
 	return accept, nil
 }
 
-// some says whether f holds for the value, or for an element of a list.
-func (v *entry) some(t Type, f func(string) bool) bool {
+// anyElement says whether f holds for the value, or for an element of a list.
+func (v *entry) anyElement(t Type, f func(string) bool) bool {
 	if t == Strings {
 		return slices.ContainsFunc(v.list, f)
 	}

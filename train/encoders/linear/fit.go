@@ -146,7 +146,7 @@ func (d Data) row(i int, x, t []float32) {
 	}
 	clear(t)
 	for k, l := range labels.Index {
-		numeric.Axpy(labels.At(k), d.Labels[int(l)*d.Dim:int(l+1)*d.Dim], t)
+		numeric.Axpy(labels.Weight(k), d.Labels[int(l)*d.Dim:int(l+1)*d.Dim], t)
 	}
 	numeric.Normalize(t)
 	for k := range t {

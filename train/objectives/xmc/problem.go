@@ -88,7 +88,7 @@ func targets(t Tree, level, clusters int, neighbours *sparse.Matrix) *sparse.Mat
 			if count[c] == 0 {
 				row.Index = append(row.Index, c)
 			}
-			count[c] += labels.At(k)
+			count[c] += labels.Weight(k)
 		}
 		slices.Sort(row.Index)
 		for _, c := range row.Index {

@@ -78,7 +78,7 @@ func (l *links) draw(o Options, at trainer.Place, part []int32, set Set) []int32
 			}
 			drawn := float64(numeric.Mix(ofInstance.State()^set.Keys[j])>>11) / (1 << 53)
 			if row.Value != nil { // else the order is that of the numbers
-				drawn = -math.Log1p(-drawn) / float64(row.At(n))
+				drawn = -math.Log1p(-drawn) / float64(row.Weight(n))
 			}
 			if drawn < least {
 				partner, least = j, drawn

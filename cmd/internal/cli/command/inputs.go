@@ -260,7 +260,7 @@ const CheckRecords = 10_000
 // none of them has is a usage error.
 func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files backfill.Sources) (
 	*preview.Preview, error) {
-	if !files.Any() {
+	if !files.NonEmpty() {
 		return nil, nil
 	}
 	p, err := PreviewFiles(ctx, f.PreviewOptions(cfg, CheckRecords, 0), files)

@@ -42,7 +42,7 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 	q := newQuestions(early, late, t)
 	if len(q.asked) < minAsked {
 		s.Drawn = true
-		early, late = o.without(drawn, t.Doc.Settings.EvalSeed+1), o
+		early, late = o.hidePairs(drawn, t.Doc.Settings.EvalSeed+1), o
 		q = newQuestions(early, late, t)
 	}
 	if s.Asked = len(q.asked); s.Asked < minAsked {
@@ -108,8 +108,8 @@ func (o *orders) split() (early, late *orders, err error) {
 	return early, late, nil
 }
 
-// without returns the same orders, with a share of the pairs hidden besides.
-func (o *orders) without(share float64, seed uint64) *orders {
+// hidePairs returns the same orders, with a share of the pairs hidden besides.
+func (o *orders) hidePairs(share float64, seed uint64) *orders {
 	more := o.hide(share, seed)
 	return &orders{Incidence: o.Incidence, customers: o.customers, hidden: func(i, j int32) bool {
 		return o.hidden(i, j) || more(i, j)

@@ -92,8 +92,8 @@ func Fit(ctx context.Context, t *work.Task) error {
 	return putRows(ctx, t, views, mapped)
 }
 
-// each calls visit with every row of vectors of the cut.
-func each(ctx context.Context, t *work.Task, visit func(r *rows.Vectors) error) error {
+// eachRow calls visit with every row of vectors of the cut.
+func eachRow(ctx context.Context, t *work.Task, visit func(r *rows.Vectors) error) error {
 	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func lengthOf(r *rows.Vectors, i int) int { return len(r.Values[i]) / int(r.Bits
 // most frequent: others are of a mapping that has changed.
 func count(ctx context.Context, t *work.Task) (views []View, err error) {
 	of := map[View]int{}
-	err = each(ctx, t, func(r *rows.Vectors) error {
+	err = eachRow(ctx, t, func(r *rows.Vectors) error {
 		for i, name := range r.Names {
 			of[View{Name: name, Input: r.Input, Length: lengthOf(r, i)}]++
 		}
@@ -175,7 +175,7 @@ func takeSamples(ctx context.Context, t *work.Task, views []View) ([]sample, err
 		all[k].most = max(leastRows, min(sampleRows, sampleNumbers/len(views)/max(1, v.Length)))
 		all[k].limit = math.MaxUint64
 	}
-	err := each(ctx, t, func(r *rows.Vectors) error {
+	err := eachRow(ctx, t, func(r *rows.Vectors) error {
 		for i := range r.Names {
 			if k, ok := find(views, r, i); ok {
 				if hash := graph.HashOf(r.NodeID); hash <= all[k].limit {
@@ -274,7 +274,7 @@ func putRows(ctx context.Context, t *work.Task, views []View, mapped []*hybrid.V
 		waiting[k] = of[:0]
 		return nil
 	}
-	err := each(ctx, t, func(r *rows.Vectors) error {
+	err := eachRow(ctx, t, func(r *rows.Vectors) error {
 		for i := range r.Names {
 			k, ok := find(views, r, i)
 			if !ok || mapped[k] == nil {

@@ -10,8 +10,8 @@ import (
 	"giantstream/sink/vectordb/internal/rest"
 )
 
-// Left implements vectordb.Index. Points of deleted nodes count if a release has left the id in them.
-func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error) {
+// Remaining implements vectordb.Index. Points of deleted nodes count if a release has left the id in them.
+func (x *Index) Remaining(ctx context.Context, nodes []string) (map[string]int, error) {
 	points, err := x.readIfThere(ctx, x.sinkCollection(), []any{catalogPoint}, "document")
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error
 			return nil, fmt.Errorf("%w: the catalog in %s_sink: %w", vectordb.ErrRefused, x.name, err)
 		}
 	}
-	return c.Left(x.name, nodes, func(table string, nodes []string) (n int, err error) {
+	return c.Remaining(x.name, nodes, func(table string, nodes []string) (n int, err error) {
 		ids := make([]any, len(nodes))
 		for i, id := range nodes {
 			ids[i] = pointID(id)

@@ -14,13 +14,13 @@ import (
 	"giantstream/sink/rows"
 )
 
-// KeptFiles is what Left calls the data files in which rows stay that are deleted or replaced, as long as a snapshot
-// has the file.
+// KeptFiles is what Remaining calls the data files in which rows stay that are deleted or replaced, as long as a
+// snapshot has the file.
 const KeptFiles = "files of rows that readers do not see"
 
-// Left implements vectordb.Index. It counts the nodes of each branch, and those that are only in files yet. In a table
-// of rows, a link to a node counts for it.
-func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error) {
+// Remaining implements vectordb.Index. It counts the nodes of each branch, and those that are only in files yet. In a
+// table of rows, a link to a node counts for it.
+func (x *Index) Remaining(ctx context.Context, nodes []string) (map[string]int, error) {
 	// The state of x is that of a process that writes.
 	l := &remains{Index: newIndex(x.opts, x.kind), wanted: map[string]bool{}, hits: map[string][]hit{}}
 	for _, id := range nodes {
@@ -171,7 +171,7 @@ func (l *remains) live(ctx context.Context, snapshot int64) (map[string]bool, er
 	return live, nil
 }
 
-// Left is Index.Left for a table of rows.
-func (r *Rows) Left(ctx context.Context, nodes []string) (map[string]int, error) {
-	return r.x.Left(ctx, nodes)
+// Remaining is Index.Remaining for a table of rows.
+func (r *Rows) Remaining(ctx context.Context, nodes []string) (map[string]int, error) {
+	return r.x.Remaining(ctx, nodes)
 }

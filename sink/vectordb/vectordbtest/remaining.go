@@ -10,14 +10,14 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// left: any process can ask what a database has of some nodes, and takes nothing over from the one that follows.
-func left(t *testing.T, target Target) {
+// remaining: any process can ask what a database has of some nodes, and takes nothing over from the one that follows.
+func remaining(t *testing.T, target Target) {
 	target.Wire.calm()
 	ask := func(nodes ...string) map[string]int {
 		t.Helper()
 		other := target.Open()
 		defer other.Close() //nolint:errcheck // read only
-		found, err := other.Left(t.Context(), nodes)
+		found, err := other.Remaining(t.Context(), nodes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"giantstream/sink/vectordb/internal/rest"
 )
 
-// Left implements vectordb.Index.
-func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error) {
+// Remaining implements vectordb.Index.
+func (x *Index) Remaining(ctx context.Context, nodes []string) (map[string]int, error) {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(id string) bool { return x.Check(id) != nil })
 	at, err := x.catalog(ctx)
 	if rest.Status(err) == http.StatusNotFound {
@@ -27,7 +27,7 @@ func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error
 			return nil, fmt.Errorf("%w: the catalog in %s_sink: %w", vectordb.ErrRefused, x.name, err)
 		}
 	}
-	return c.Left(x.name, nodes, func(index string, nodes []string) (n int, err error) {
+	return c.Remaining(x.name, nodes, func(index string, nodes []string) (n int, err error) {
 		var answer struct {
 			Docs []stored[json.RawMessage] `json:"docs"`
 		}

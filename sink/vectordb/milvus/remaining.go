@@ -8,8 +8,8 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// Left implements vectordb.Index. It reads by the names of the collections, which are no writer's.
-func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error) {
+// Remaining implements vectordb.Index. It reads by the names of the collections, which are no writer's.
+func (x *Index) Remaining(ctx context.Context, nodes []string) (map[string]int, error) {
 	rows, err := x.queryIfThere(ctx, x.sinkCollection(), []string{catalogRow}, "document")
 	if err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (x *Index) Left(ctx context.Context, nodes []string) (map[string]int, error
 			return nil, fmt.Errorf("%w: row %q of %s: %w", vectordb.ErrRefused, catalogRow, x.sinkCollection(), err)
 		}
 	}
-	return c.Left(x.name, nodes, func(table string, nodes []string) (int, error) {
+	return c.Remaining(x.name, nodes, func(table string, nodes []string) (int, error) {
 		ids := make([]string, len(nodes))
 		for i, id := range nodes {
 			ids[i] = rowID(id)
