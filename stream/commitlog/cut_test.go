@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/sink/rows/rowstest"
@@ -145,6 +146,7 @@ func TestCutNoticesLostObjects(t *testing.T) {
 // The parts of a divided cut have each node's newest row between them, and a part has rows of its own manifests alone,
 // also if the log was merged, and its parts removed, after it was divided.
 func TestDividedCutHasAllRows(t *testing.T) {
+	race.SkipComputing(t)
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		store := &memstore.Store{}

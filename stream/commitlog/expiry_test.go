@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -84,6 +85,7 @@ func rowsOfOrders(t *testing.T, store sink.Store, from, to int64) (whole, empty 
 
 // TestMergedOrdersExpire: cuts show the orders that count, before and after blocks are merged that leave out the rest.
 func TestMergedOrdersExpire(t *testing.T) {
+	race.SkipComputing(t)
 	store := &memstore.Store{}
 	const windows = 2*compactionFanIn + 10
 	writeOrders(t, store, windows)
@@ -119,6 +121,7 @@ func TestMergedOrdersExpire(t *testing.T) {
 
 // TestFoldedOrdersExpire: cuts in blocks that are folded, and not merged, count from the same day as before.
 func TestFoldedOrdersExpire(t *testing.T) {
+	race.SkipComputing(t)
 	store := &memstore.Store{}
 	const windows = 2*compactionFanIn + 10
 	writeOrders(t, store, windows)

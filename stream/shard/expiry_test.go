@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"giantstream/internal/race"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
@@ -309,6 +310,7 @@ func ordersInDays(b *broker, rng *rand.Rand, n int) {
 // TestOrdersExpireAsIfTheyHadNotBeen: whatever order they arrive in, and however often workers are killed, what counts
 // is what an oracle says, which reads all statements and then leaves out what has expired.
 func TestOrdersExpireAsIfTheyHadNotBeen(t *testing.T) {
+	race.SkipComputing(t)
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 77))
 		b := newBroker(1 + rng.IntN(3))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
@@ -14,6 +15,7 @@ import (
 // A first load is committed at its end, and has the rows that windows would have left, also if it
 // does not fit into memory and the processes die on the way.
 func TestALoadHasTheRowsOfWindows(t *testing.T) {
+	race.SkipComputing(t)
 	for seed := range uint64(6) {
 		b := newBroker(2)
 		fill(b, rand.New(rand.NewPCG(seed, 2)), 300, 30)

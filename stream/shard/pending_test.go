@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"giantstream/internal/race"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
@@ -19,6 +20,7 @@ import (
 // Windows that are kept in memory and windows that are written on the way are committed as the same
 // objects, byte for byte, and leave the same state.
 func TestMemoryOfWindowsDoesNotShow(t *testing.T) {
+	race.SkipComputing(t)
 	type outcome struct {
 		objects []string
 		nodes   int64

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/encoders/hybrid"
@@ -51,6 +52,7 @@ var fitted = []string{generation.VectorizerName, generation.ProjectionName, gene
 // A generation that is averaged with its parent stays nearer to it than one that is only turned, on nodes new to both
 // as well. It is the same for any number of workers, and when it is resumed, whatever the next build is asked to be.
 func TestGenerationsAreAveraged(t *testing.T) {
+	race.SkipComputing(t)
 	store, b, log := secondOf(t)
 	doc := buildWith(t, b, 2, log, nil)
 	near := doc.Overlap
@@ -138,6 +140,7 @@ func dotOf(a, b []float32) (sum float64) {
 
 // A parent that is damaged, or of another kind or dimension, is left out: the build succeeds without it.
 func TestAverageWithoutAUsableParent(t *testing.T) {
+	race.SkipComputing(t)
 	for name, spoil := range map[string]func(b *testBuild){
 		"damaged": func(b *testBuild) {
 			key := generation.Prefix(1) + generation.VectorizerName

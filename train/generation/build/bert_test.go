@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train"
@@ -174,6 +175,7 @@ func TestNGramsResume(t *testing.T)          { resumes(t, plainBERT, ngramsFolde
 // resumes cuts off a build after the fourth checkpoint in a folder.
 func resumes(t *testing.T, builder func(sink.Store) *testBuild, folder string) {
 	t.Helper()
+	race.SkipComputing(t)
 	weights := func(s sink.Store) []byte {
 		all := objects(t, s)
 		return slices.Concat(all[generation.Prefix(1)+"encoder/bert/model.safetensors"],

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -61,6 +62,7 @@ func never(int) bool { return false }
 // Whatever the graph, the build ends with a generation or with generation.ErrTooFew, and every embedding is a
 // vector of length 1 or says that there is none.
 func TestDegenerateGraphs(t *testing.T) {
+	race.SkipComputing(t)
 	path := few(10)
 	for i := range path {
 		path[i].Labels = nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/encoders/bert/compute"
@@ -103,6 +104,7 @@ func TestBuildNotesHowTheDeviceMultiplies(t *testing.T) {
 
 // A build that is cut off on the CPU goes on on a device, and the other way round, to the same bytes.
 func TestBuildMovesToAnotherDevice(t *testing.T) {
+	race.SkipComputing(t)
 	log := graphOf(400)
 	undisturbed := &stopping{Store: &memstore.Store{}, folder: checkpointsFolder}
 	buildWith(t, tinyBERT(undisturbed), 1, log, nil)

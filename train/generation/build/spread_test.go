@@ -82,6 +82,7 @@ func TestSpreadChangesNoByte(t *testing.T) {
 // What spread leaves is removed once PIFA is done, is made again if it is damaged, and is what the plan says that PIFA
 // reads.
 func TestSpreadIsReadAndRemoved(t *testing.T) {
+	race.SkipComputing(t)
 	logs := logsOf(randomLinks(300, 9), 2, 9)
 	store, b, plan := rangedSetup(t, ranged{logs, 8, false}, 8, 0)
 	b.run(t, plan, tasks.Local{Workers: 1})

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -361,6 +362,7 @@ func TestFailuresOfTheStoreChangeNothing(t *testing.T) {
 
 // An output that is damaged or lost is noticed by the task that reads it, and is made again.
 func TestDamagedOutputsAreMadeAgain(t *testing.T) {
+	race.SkipComputing(t)
 	logs := logsOf(classed(graphtest.Rows(300, 6), 6), 2, 1)
 	whole := &memstore.Store{}
 	b := newSetup(whole, logs, settings())

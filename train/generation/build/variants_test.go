@@ -143,6 +143,7 @@ func TestVariantsAreTheSameHoweverTheyAreDivided(t *testing.T) {
 
 // What the plan says that the stages of variants read is what their tasks read.
 func TestPlanSaysWhatVariantsRead(t *testing.T) {
+	race.SkipComputing(t)
 	for _, v := range variants() {
 		store := &memstore.Store{}
 		b := v.setup(t, store, classed(graphtest.Rows(500, 6), 6))
