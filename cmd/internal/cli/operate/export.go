@@ -48,11 +48,13 @@ committed. FILE is a generation.json, an export.json, or {"0": 17, "1": 12}. Wit
 --as-of they bound the records by what these manifests had consumed.
 
 Embeddings, features and targets are made with the newest generation that has seen
-nothing beyond the point. --generation N takes another, and none leaves them out.
+nothing beyond the point. --generation N takes another, and none leaves them out:
+a store that was filled from files at once has no generation of an earlier time.
 
 An export is complete once it has export.json. One that was interrupted is begun
 again by the same command.`,
 		Example: `  giantstream export -c pipeline.yaml --as-of 2026-03-01 -o ./march
+  giantstream export --store ./out --as-of 2026-03-01 --generation none -o ./texts
   giantstream export -c pipeline.yaml --as-of 2026-03-01T12:00:00Z --from log -o s3://bucket/march
   giantstream export -c pipeline.yaml --manifest 0=17,1=12 --generation none -o ./rows
   giantstream export --store ./out --cut ./out/generations/000002/generation.json -o ./second`,
