@@ -36,7 +36,9 @@ func (e Effect) Refusal() string {
 		return ""
 	case NextGeneration, Encoding:
 		return "needs a restart, and 'giantstream rebuild' or the next refresh, which makes a generation with it"
-	case Graph, NewPipeline:
+	case Graph:
+		return "decides what the store holds: 'giantstream remap' reads the records again with it, into a store beside"
+	case NewPipeline:
 		return "decides what the store holds: it needs a new pipeline, with a store of its own"
 	}
 	return "needs a restart"

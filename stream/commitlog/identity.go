@@ -255,8 +255,9 @@ func (have Identity) compareSettings(want Identity, url string) error {
 	}
 	return fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+
 		"what the old ones made of their records. Use the settings of before ('giantstream config from-store %s' "+
-		"prints them), or another store and a backfill, or, with all other workers stopped, go on with the new ones "+
-		"for new records alone with 'giantstream run --accept-settings'",
+		"prints them); or let 'giantstream remap' read the records again with the new ones, into a store beside; or, "+
+		"with all other workers stopped, go on with the new ones for new records alone with 'giantstream run "+
+		"--accept-settings'",
 		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "), url)
 }
 

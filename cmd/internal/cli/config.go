@@ -243,9 +243,9 @@ func configDiff(a *command.App) *cobra.Command {
 store: with the mapping by which records were read, and with the settings of the
 newest generation. --set changes the last file.
 
-A mapping that differs is refused when the pipeline starts. Settings of the
-generation that differ take effect with the next one ('giantstream rebuild').
-Secrets are compared and not shown.`,
+A mapping that differs is refused when the pipeline starts ('giantstream remap').
+Settings of the generation that differ take effect with the next one ('giantstream
+rebuild'). Secrets are compared and not shown.`,
 		Example: "  giantstream config diff old.yaml new.yaml\n" +
 			"  giantstream config diff pipeline.yaml --set train.encoder=linear",
 		Args: cobra.RangeArgs(1, 2),

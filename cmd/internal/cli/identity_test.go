@@ -42,6 +42,7 @@ var otherCommands = map[string]string{
 	"backfill":    "it sends to topics and opens no store",
 	"preview":     "it reads files and opens no store",
 	"reshard":     "reshard.Run compares two stores",
+	"remap":       "it compares mappings itself",
 	"config show": "it prints what others would use",
 	"sink run":    "it reads the embeddings topic",
 	"sink refill": "it reads the embeddings topic",

@@ -227,7 +227,7 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 	if len(s.Rows) > 0 {
 		p.Line("")
 		for _, row := range s.Rows {
-			fmt.Fprintf(w, "%s\t%s\n", shorten(row.ID, 24), rowText(&row))
+			fmt.Fprintf(w, "%s\t%s\n", command.Shorten(row.ID, 24), rowText(&row))
 		}
 		p.Keep(w.Flush())
 	}
@@ -262,13 +262,13 @@ func rowText(r *preview.Row) string {
 		parts = append(parts, "(deleted)")
 	}
 	if r.Text != "" {
-		parts = append(parts, shorten(r.Text, 60))
+		parts = append(parts, command.Shorten(r.Text, 60))
 	}
 	if r.Class != "" {
-		parts = append(parts, "class "+shorten(r.Class, 20))
+		parts = append(parts, "class "+command.Shorten(r.Class, 20))
 	}
 	if r.Attributes != nil {
-		parts = append(parts, shorten(string(r.Attributes), 80))
+		parts = append(parts, command.Shorten(string(r.Attributes), 80))
 	}
 	if len(r.Links) > 0 {
 		const most = 5
@@ -276,22 +276,13 @@ func rowText(r *preview.Row) string {
 		if n := len(r.Links) - most; n > 0 {
 			links += fmt.Sprintf(" and %d more", n)
 		}
-		parts = append(parts, "→ "+shorten(links, 60))
+		parts = append(parts, "→ "+command.Shorten(links, 60))
 	}
 	if r.Kind != "" {
-		parts = append(parts, "kind "+shorten(r.Kind, 20))
+		parts = append(parts, "kind "+command.Shorten(r.Kind, 20))
 	}
 	if r.Weight != nil {
 		parts = append(parts, fmt.Sprintf("weight %v", *r.Weight))
 	}
 	return strings.Join(parts, "  ")
-}
-
-// shorten returns the first characters of a text, on one line.
-func shorten(text string, most int) string {
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) <= most {
-		return console.Plain(string(runes))
-	}
-	return console.Plain(string(runes[:most-1])) + "…"
 }

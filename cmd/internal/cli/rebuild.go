@@ -22,8 +22,7 @@ running pipeline takes the new one up and publishes it; without one, 'giantstrea
 run --until-idle' does.
 
 rebuild changes no row. Records that were read with another mapping (ingest.*,
-kafka.topics) keep what it made of them: to read them again, start a new
-pipeline on a store of its own and backfill it.`,
+kafka.topics) keep what it made of them: 'giantstream remap' reads them again.`,
 		Example: "  giantstream rebuild -c pipeline.yaml\n" +
 			"  giantstream rebuild --store ./out --encoder linear --set embedding.dim=128"})
 }

@@ -53,7 +53,7 @@ Start here:
 	add("stage", append(oldNames(a), buildCommand(a), rebuildCommand(a), evaluate.Command(a))...)
 	add("look", generations.Similar(a), generations.GoesWith(a), operate.Status(a), generations.Command(a),
 		operate.Verify(a), inspectCommand(a), generations.Report(a), operate.DLQ(a), operate.Override(a),
-		operate.Forget(a), operate.Reshard(a), operate.Export(a), operate.Claim(a), configCommand(a))
+		operate.Forget(a), operate.Remap(a), operate.Reshard(a), operate.Export(a), operate.Claim(a), configCommand(a))
 	root.AddCommand(helpExitCodes(), command.Version(a))
 	command.HelpOnGroups(root)
 	command.CheckArgs(root)

@@ -73,3 +73,12 @@ func WriteJSON(out io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
+
+// Shorten returns the first characters of a text, on one line.
+func Shorten(text string, most int) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) <= most {
+		return console.Plain(string(runes))
+	}
+	return console.Plain(string(runes[:most-1])) + "…"
+}

@@ -120,7 +120,7 @@ func printComplements(a *command.App, found *complements, which *wantedFlags) er
 			said = fmt.Sprintf("%s, %s", command.Plural(int(c.Support), "order"), console.Plain(c.Partner))
 		}
 		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s%s\n", c.Score, console.Plain(c.ID), said, which.columns(c.Attributes),
-			shortened(c.Text))
+			command.Shorten(c.Text, 80))
 		if c.Because != nil {
 			for _, r := range c.Because.Orders {
 				fmt.Fprintf(w, "  %+.3f\t  %s\t%s\n", r.Score, console.Plain(r.ID), command.Plural(r.Support, "order"))

@@ -238,7 +238,7 @@ func printMatches(a *command.App, found *matches, which *wantedFlags) error {
 		if one.ID != "" {
 			p.Heading("%s%s", unlike, console.Plain(one.ID))
 		}
-		p.Line("%s", shortened(one.Text))
+		p.Line("%s", command.Shorten(one.Text, 80))
 	}
 	p.Line("")
 	if p.Err != nil {
@@ -247,17 +247,7 @@ func printMatches(a *command.App, found *matches, which *wantedFlags) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, m := range found.Results {
 		fmt.Fprintf(w, "%.3f\t%s\t%s%s\n", m.Cosine, console.Plain(m.ID), which.columns(m.Attributes),
-			shortened(m.Text))
+			command.Shorten(m.Text, 80))
 	}
 	return w.Flush()
-}
-
-// shortened is the beginning of a text, on one line.
-func shortened(text string) string {
-	const most = 80
-	text = console.Plain(strings.Join(strings.Fields(text), " "))
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
 }
