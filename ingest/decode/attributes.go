@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -64,12 +65,23 @@ func ParseAttribute(s string) (a Attribute, err error) {
 	known := []AttributeType{Number, Boolean, String, Strings, Time}
 	switch {
 	case name == "" || len(name) > 64 || strings.ContainsFunc(name, notInName):
-		return a, fmt.Errorf("attribute %q: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -; write NAME[:TYPE][=PATH]", s)
+		return a, fmt.Errorf("attribute %q: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -; write NAME[:TYPE][=PATH], such as "+
+			"%s:%s=%s", s, nameOfPath(a.Path), a.Type, cmp.Or(a.Path, "product.price"))
 	case !slices.Contains(known, a.Type):
 		return a, fmt.Errorf("attribute %q: %q is no type; there are %v", s, kind, known)
 	}
 	_, err = ParsePath(a.Path)
 	return a, err
+}
+
+// nameOfPath is a name for what stands at a path: the last of its keys.
+func nameOfPath(path string) string {
+	keys := strings.FieldsFunc(path, notInName)
+	if len(keys) == 0 {
+		return "price"
+	}
+	last := keys[len(keys)-1]
+	return last[:min(len(last), 64)]
 }
 
 func notInName(r rune) bool {

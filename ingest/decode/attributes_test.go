@@ -87,7 +87,8 @@ func TestNodeRecordsHaveAttributes(t *testing.T) {
 
 func TestAttributesThatCannotBeMapped(t *testing.T) {
 	for s, says := range map[string]string{"": "a name is", "a b": "a name is", "price:money": "no type",
-		"price:number=": "not a field name", "price=a[": "cannot read"} {
+		"price:number=": "not a field name", "price=a[": "cannot read",
+		"pricing.amount:number": "such as amount:number=pricing.amount", "tags[*]:strings": "tags:strings=tags[*]"} {
 		if _, err := decode.ParseAttribute(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", s, err)
 		}

@@ -381,11 +381,21 @@ func absent(path string, names []string, seen map[string]bool) (bool, string) {
 	for i := range others {
 		plain[i] = plainPath(others[i])
 	}
-	if near := suggest.Nearest(plainPath(path), plain); near != "" {
+	// The right key at another place is likelier than another key.
+	likely := plain
+	if last := lastKey(plainPath(path)); slices.ContainsFunc(plain, func(p string) bool { return lastKey(p) == last }) {
+		likely = slices.DeleteFunc(slices.Clone(plain), func(p string) bool { return lastKey(p) != last })
+		if len(likely) == 1 {
+			return true, others[slices.Index(plain, likely[0])]
+		}
+	}
+	if near := suggest.Nearest(plainPath(path), likely); near != "" {
 		return true, others[slices.Index(plain, near)]
 	}
 	return true, ""
 }
+
+func lastKey(plain string) string { return plain[strings.LastIndexByte(plain, '.')+1:] }
 
 // plainPath returns a path without its brackets.
 func plainPath(path string) string {
