@@ -304,7 +304,7 @@ func (v *validator) links(l *Links) {
 	v.check(l.HalfLife >= 0, "links.half_life", "must be at least 0s, got %v", l.HalfLife)
 	o := &l.FromOrders
 	v.oneOf("links.from_orders.measure", o.Measure)
-	v.atLeast("links.from_orders.min_support", o.MinSupport, 1)
+	v.atLeast("links.from_orders.min_support", o.MinSupport, 0)
 	v.check(!math.IsNaN(o.MinAssociation), "links.from_orders.min_association", "must be a number")
 	v.atLeast("links.from_orders.max_partners", o.MaxPartners, 0)
 }

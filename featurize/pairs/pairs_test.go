@@ -252,3 +252,39 @@ func FuzzPairs(f *testing.F) {
 		equal(t, x, orders, maxItems)
 	})
 }
+
+// Where pairs come again, those of many orders count; where hardly any does, all do.
+func TestSettle(t *testing.T) {
+	const items = 300
+	rule := Rule{Measure: Cosine, MaxPartners: 30}
+	r := rand.New(rand.NewPCG(3, 3))
+	for _, c := range []struct {
+		orders, size, want int
+	}{{10, 2, 1}, {2000, 3, 1}, {9000, 3, 2}, {40_000, 3, 3}, {2000, 40, 3}} {
+		x := New(items, 0)
+		for range c.orders {
+			var o plainOrder
+			for range c.size {
+				o.items = append(o.items, int32(r.IntN(items)))
+			}
+			slices.Sort(o.items)
+			o.items = slices.Compact(o.items)
+			if _, err := x.Add(o.items, len(o.items)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := x.Settle(rule, 2)
+		if got.MinSupport != c.want || got.MaxPartners != rule.MaxPartners {
+			t.Errorf("%d orders of %d: %+v, want a support of %d", c.orders, c.size, got, c.want)
+		}
+		if one := x.Settle(rule, 1); one != got {
+			t.Errorf("one goroutine: %+v, two %+v", one, got)
+		}
+		if stated := (Rule{MinSupport: 7}); x.Settle(stated, 1) != stated {
+			t.Error("a stated support is changed")
+		}
+	}
+	if got := New(5, 0).Settle(rule, 1); got.MinSupport != mostSupport {
+		t.Errorf("without orders: %+v", got)
+	}
+}

@@ -11,7 +11,7 @@ import (
 type Rule struct {
 	// Measure is the association; "" is NPMI.
 	Measure Measure
-	// MinSupport is the least number of orders that have both items, at least 1.
+	// MinSupport is the least number of orders that have both items; see Settle for 0.
 	MinSupport int
 	// MinAssociation is the least association.
 	MinAssociation float64

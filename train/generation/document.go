@@ -161,6 +161,8 @@ type OrderStats struct {
 	// Pairs are those of nodes that an order has both of, Kept those that are linked, hidden ones included.
 	Pairs int `json:"pairs"`
 	Kept  int `json:"kept"`
+	// MinSupport is how many orders have both of a pair that is linked; 0 if the build is older than this figure.
+	MinSupport int `json:"min_support,omitempty"`
 	// Partners says, for some numbers of partners, how many items have at least that many.
 	Partners []AtLeast `json:"partners"`
 	// Behaviour is the view of items that encoders place beside the text, nil for encoders that have none.

@@ -9,7 +9,8 @@
 // by the same rule, as a shop would send them ("rule"), and others of the training invoices ("orders").
 //
 // With -trained, the invoices from that day on are kept from the generations: what they are asked stays the same, and
-// they are older.
+// they are older. With -most and -share, fewer items of each, and fewer of them, are trained: the orders of other shops
+// have few items, and most pairs come once.
 //
 // With -complete, what is to be predicted is instead an item that is hidden of each later invoice of 2 to 60 items,
 // from its other items, and from one of them. The texts are those of a generation of the training invoices.
@@ -25,6 +26,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +54,8 @@ func main() {
 	trained := flag.String("trained", "", "the day from which invoices are kept from the generations (default: -until)")
 	seeds := flag.Uint64("seeds", 3, "how many generations are averaged")
 	rules := flag.String("rules", "", "measure:min_support:min_association:max_partners, several by commas")
+	most := flag.Int("most", math.MaxInt, "how many items of each training invoice are kept, drawn")
+	share := flag.Float64("share", 1, "which share of the training invoices is kept, drawn")
 	complete := flag.Bool("complete", false, "hide an item of each later invoice, and ask what goes with the others")
 	support := flag.Bool("support", false, "tell items apart by their orders, beside text and behaviour alone")
 	followed := flag.Bool("follow", false, "have tables of what goes with what follow the later invoices")
@@ -69,7 +73,14 @@ func main() {
 		stage.Exit("orders", b.support(context.Background(), path, *until, *to, *seeds))
 		return
 	}
-	stage.Exit("orders", b.run(context.Background(), path, *until, *to, cmp.Or(*trained, *until), *rules, *seeds))
+	stage.Exit("orders", b.run(context.Background(), path, *until, *to, thinned{cmp.Or(*trained, *until), *most, *share}, *rules, *seeds))
+}
+
+// thinned says what is kept of the training invoices.
+type thinned struct {
+	until string
+	most  int
+	share float64
 }
 
 type bench struct {
@@ -77,16 +88,17 @@ type bench struct {
 	log    *slog.Logger
 }
 
-func (b *bench) run(ctx context.Context, path, until, to, trained, rules string, seeds uint64) error {
+func (b *bench) run(ctx context.Context, path, until, to string, keep thinned, rules string, seeds uint64) error {
 	s, err := readSplit(path, until, to)
 	if err != nil {
 		return err
 	}
-	from, err := time.Parse(time.DateOnly, trained)
+	from, err := time.Parse(time.DateOnly, keep.until)
 	if err != nil {
 		return err
 	}
 	s.age(from)
+	s.thin(keep.most, keep.share)
 	fmt.Printf("%d items, %d new; %d invoices; %d links; asked: %d between known items, %d with a new one\n",
 		s.known, len(s.items)-s.known, len(s.training), len(s.links), len(s.later), len(s.cold))
 	fmt.Println("| built of | links | known items AUC / MRR | new items AUC / MRR |\n|---|---|---|---|")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -78,6 +79,26 @@ func (s *split) age(from time.Time) {
 	for code := range textsOf(s.training) {
 		s.ripe[code] = true
 	}
+}
+
+// thin leaves some items of each invoice that is trained, and a share of these invoices, as a shop of smaller baskets or
+// of fewer customers would have them. They are drawn. What is asked stays.
+func (s *split) thin(most int, share float64) {
+	random := rand.New(rand.NewPCG(1, 1))
+	s.training = slices.DeleteFunc(s.training, func(*invoice) bool { return random.Float64() >= share })
+	for k, v := range s.training {
+		if len(v.items) > most {
+			less := *v
+			less.items = slices.Clone(v.items)
+			random.Shuffle(len(less.items), func(i, j int) {
+				less.items[i], less.items[j] = less.items[j], less.items[i]
+			})
+			less.items = less.items[:most]
+			slices.Sort(less.items)
+			s.training[k] = &less
+		}
+	}
+	s.links = s.byRule(s.training)
 }
 
 // numbers returns the numbers of items, ascending, without those that have no text.

@@ -67,8 +67,12 @@ func printOrders(p *command.Printer, d *generation.Doc) {
 	if o == nil {
 		return
 	}
-	p.Line("orders        %s of %s; %s of %s of nodes linked", command.Plural(o.Orders, "order"),
-		command.Plural(o.Lines, "line"), console.Count(o.Kept), command.Plural(o.Pairs, "pair"))
+	by := ""
+	if o.MinSupport > 1 {
+		by = fmt.Sprintf(", by %d orders or more", o.MinSupport)
+	}
+	p.Line("orders        %s of %s; %s of %s of nodes linked%s", command.Plural(o.Orders, "order"),
+		command.Plural(o.Lines, "line"), console.Count(o.Kept), command.Plural(o.Pairs, "pair"), by)
 	var with []string
 	for _, l := range o.Partners {
 		with = append(with, fmt.Sprintf("%s have %d", console.Count(l.Items), l.Partners))

@@ -222,6 +222,26 @@ func TestDivisionChangesNoOrders(t *testing.T) {
 	}
 }
 
+// A build that settles the support says which it took, and links what a build with that support links.
+func TestOrdersThatRarelyComeAgain(t *testing.T) {
+	all := randomLinks(200, 3)
+	log := orderedLogs{logsOf(all, 1, 1), [][]rows.Order{randomOrders(all, 3, 2)}}
+	docs := map[int]*generation.Doc{}
+	for support := range 4 {
+		s := settings()
+		s.FromOrders = &fit.FromOrders{Measure: pairs.Cosine, MinSupport: support, MaxPartners: 30}
+		b := newSetup(&memstore.Store{}, log.shardLogs, s)
+		b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
+		docs[support] = b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
+	}
+	settled := docs[0].Graph
+	took := settled.Orders.MinSupport
+	if took < 1 || took > 2 || settled.Links != docs[took].Graph.Links || settled.Links == docs[3].Graph.Links {
+		t.Errorf("%d links settled at %d; stated: %d at 1, %d at 2, %d at 3", settled.Links, took, docs[1].Graph.Links,
+			docs[2].Graph.Links, docs[3].Graph.Links)
+	}
+}
+
 // orderedRanges is a log with orders that asks for so many ranges of labels.
 type orderedRanges struct {
 	orderedLogs

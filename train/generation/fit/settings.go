@@ -102,9 +102,9 @@ func (o *FromOrders) validate() error {
 		return nil
 	}
 	_, err := pairs.ParseMeasure(string(o.Measure))
-	if o.MinSupport < 1 || o.MaxPartners < 0 || math.IsNaN(o.MinAssociation) {
-		err = errors.Join(err, fmt.Errorf("links_from_orders: min_support %d must be at least 1, max_partners "+
-			"%d at least 0 and min_association %g a number", o.MinSupport, o.MaxPartners, o.MinAssociation))
+	if o.MinSupport < 0 || o.MaxPartners < 0 || math.IsNaN(o.MinAssociation) {
+		err = errors.Join(err, fmt.Errorf("links_from_orders: min_support %d and max_partners "+
+			"%d must be at least 0 and min_association %g a number", o.MinSupport, o.MaxPartners, o.MinAssociation))
 	}
 	return err
 }

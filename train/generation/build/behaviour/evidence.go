@@ -39,11 +39,12 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 	if err != nil {
 		return s, err
 	}
-	q := newQuestions(early, late, t)
+	rule := graph.RuleOf(t.Doc.Settings.FromOrders, o.Incidence, t.Workers)
+	q := newQuestions(early, late, rule, t.Workers)
 	if len(q.asked) < minAsked {
 		s.Drawn = true
 		early, late = o.hidePairs(drawn, t.Doc.Settings.EvalSeed+1), o
-		q = newQuestions(early, late, t)
+		q = newQuestions(early, late, rule, t.Workers)
 	}
 	if s.Asked = len(q.asked); s.Asked < minAsked {
 		return s, nil
@@ -127,7 +128,7 @@ type questions struct {
 }
 
 // newQuestions asks for links of the late orders that early ones do not have, by the rule that links are made by.
-func newQuestions(early, late *orders, t *work.Task) *questions {
+func newQuestions(early, late *orders, rule pairs.Rule, workers int) *questions {
 	q := &questions{}
 	for i := range int32(early.Items()) {
 		if early.Support(i) > 0 {
@@ -139,9 +140,8 @@ func newQuestions(early, late *orders, t *work.Task) *questions {
 		q.items = q.items[:maxItems]
 		slices.Sort(q.items)
 	}
-	rule := graph.RuleOf(t.Doc.Settings.FromOrders)
 	known := make([][]int32, len(q.items))
-	q.eachLink(early, t.Workers, rule, func(a, b int32) {
+	q.eachLink(early, workers, rule, func(a, b int32) {
 		known[a], known[b] = append(known[a], b), append(known[b], a)
 	})
 	neighbours := &sparse.Matrix{Cols: len(q.items), Start: []int64{0}}
@@ -151,7 +151,7 @@ func newQuestions(early, late *orders, t *work.Task) *questions {
 		neighbours.Append(sparse.Vector{Index: known[k], Value: make([]float32, len(known[k]))})
 	}
 	q.known = &train.Graph{IDs: make([]string, len(q.items)), Neighbours: neighbours}
-	q.eachLink(late, t.Workers, rule, func(a, b int32) {
+	q.eachLink(late, workers, rule, func(a, b int32) {
 		if _, is := slices.BinarySearch(known[a], b); !is {
 			q.asked = append(q.asked, eval.Edge{Src: min(a, b), Dst: max(a, b)})
 		}

@@ -48,7 +48,8 @@ func LinkOrders(ctx context.Context, t *work.Task) error {
 	}
 	l := linker{Task: t, x: x, keys: keys, out: t.NewSections(t.Plan.Partitions)}
 	defer l.out.Close() //nolint:errcheck // a temporary file
-	rule := RuleOf(t.Doc.Settings.FromOrders)
+	rule := RuleOf(t.Doc.Settings.FromOrders, orders, t.Workers)
+	s.MinSupport = rule.MinSupport
 	counters := orders.NewCounters(countersFor(t.Workers, t.MemoryLimit, orders.CounterBytes()))
 	for p := range t.Plan.Partitions {
 		err := l.link(p, counters.Partners(x.Base[p], x.Base[p+1], rule))
@@ -153,10 +154,10 @@ func (l *linker) add(p int, link ordered) error {
 	return l.out.Add(p, l.b)
 }
 
-// RuleOf is the rule that says which items orders link.
-func RuleOf(o *fit.FromOrders) pairs.Rule {
-	return pairs.Rule{Measure: o.Measure, MinSupport: o.MinSupport, MinAssociation: o.MinAssociation,
-		MaxPartners: o.MaxPartners}
+// RuleOf is the rule that says which items orders link, settled on these orders.
+func RuleOf(o *fit.FromOrders, orders *pairs.Incidence, workers int) pairs.Rule {
+	return orders.Settle(pairs.Rule{Measure: o.Measure, MinSupport: o.MinSupport, MinAssociation: o.MinAssociation,
+		MaxPartners: o.MaxPartners}, workers)
 }
 
 // countersFor is how many of some goroutines, 0 for one per CPU, can count pairs within an eighth of the memory.
