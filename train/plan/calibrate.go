@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"giantstream/internal/tasks"
@@ -48,17 +47,19 @@ type division struct {
 	third              bool // of the nodes
 	partitions, ranges int  // 0: those of the graph
 	quarter            bool // of the nodes, for the sample
+	unclassed          bool // the nodes have no classes
 	spread             bool // even if that saves nothing
 	again              bool // a second generation, with all optional stages, of which nothing else counts
 }
 
 // divisions differ in all that a cost can depend on: how large the graph is, how many pieces its partitions exchange,
-// how many ranges of labels read all texts, and how many instances and other nodes the sample has.
+// how many ranges of labels read all texts, how many instances and other nodes the sample has, and whether classes are
+// asked for.
 var divisions = []division{
 	{third: true, partitions: 1},
 	{third: true, again: true, partitions: 16, ranges: 16, spread: true},
 	{},
-	{partitions: 64, ranges: 8, quarter: true},
+	{partitions: 64, ranges: 8, quarter: true, unclassed: true},
 	{partitions: 64, ranges: 32, spread: true, quarter: true},
 }
 
@@ -125,7 +126,7 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &seen{Log: log, division: d}
+	seen := &seen{Log: log, division: d, texts: map[string]int64{}, classes: map[string]bool{}}
 	settings := t.Settings
 	settings.Relations = nil // a plan has no rates for them
 	if d.again {
@@ -155,15 +156,25 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 		return nil, errors.New("the graph has too few links to train an encoder: " + doc.TextOnly)
 	}
 	return &built{division: d, plan: plan, spent: m.stages, graph: Graph{Nodes: int64(doc.Graph.Nodes),
-		TextBytes: seen.text.Load(), References: int64(doc.Graph.Links + doc.Graph.Dangling),
-		Links: int64(doc.Graph.Links)}}, nil
+		TextBytes: seen.textBytes(), References: int64(doc.Graph.Links + doc.Graph.Dangling),
+		Links: int64(doc.Graph.Links), Classes: len(seen.classes)}}, nil
 }
 
-// seen is the part of a log that a build reads. It counts the bytes of the texts.
+// seen is the part of a log that a build reads, one task at a time. It notes how long the newest text of each node is,
+// and the classes. A log has a row for each change of a node, which an input does not know of: the load of a graph from
+// files makes about two.
 type seen struct {
 	work.Log
 	division
-	text atomic.Int64
+	texts   map[string]int64
+	classes map[string]bool
+}
+
+func (s *seen) textBytes() (n int64) {
+	for _, text := range s.texts {
+		n += text
+	}
+	return n
 }
 
 // Size asks for the ranges of the division, and says of the links what decides for or against spread.
@@ -187,7 +198,13 @@ func (s *seen) Rows(ctx context.Context, split stages.Split) iter.Seq2[generatio
 						continue
 					}
 				}
-				s.text.Add(int64(len(r.Text)))
+				s.texts[r.NodeID] = int64(len(r.Text)) // that of a deleted node is empty
+				switch {
+				case s.unclassed:
+					r.Class = ""
+				case r.Class != "":
+					s.classes[r.Class] = true
+				}
 			}
 			if !yield(r, err) {
 				return

@@ -15,6 +15,8 @@ type Graph struct {
 	// References are the links in the rows, and Links those of them that lead to a node: an edge counts twice.
 	References int64 `json:"references"`
 	Links      int64 `json:"links"`
+	// Classes of the nodes, 0 for none.
+	Classes int `json:"classes"`
 }
 
 // Growth is how the n-grams of texts grow.
@@ -51,7 +53,8 @@ const (
 	perFitted    term = "byte of text that the projection is fitted to"
 	perPosition  term = "byte of text in the sample"
 	perInstance  term = "instance in the sample"
-	perChosen    term = "instance that a classifier is chosen by"
+	perLearned   term = "class of an instance that classifiers learn"
+	perChosen    term = "class of an instance that classifiers are chosen by"
 	perCompared  term = "compared node"
 )
 
@@ -59,7 +62,8 @@ const (
 	rowBytes       = 100     // of a row of the commit log, about, beside its text and links
 	referenceBytes = 20      // of a link in it
 	fitted         = 8192    // texts that the projection is fitted to
-	choosing       = 5000    // instances of the classes that evaluate chooses the strength of a classifier by
+	learning       = 1 << 15 // instances that a classifier of evaluate learns from at most
+	choosing       = 5000    // and those that its strength is chosen by
 	compared       = 20_000  // nodes that compare looks at
 	shareOfNGrams  = 250_000 // candidates that a task of merge keeps at most
 	candidateBytes = 14      // of a candidate in what merge leaves
@@ -95,7 +99,8 @@ func quantities(g Graph, c Calibration, d stages.Plan, machines int) map[term]fl
 		perNGram: ngrams, perMerge: ngrams * (1 + math.Log2(p)/mergeDepth),
 		perCandidate: min(growth.Candidates*text, p*shareOfNGrams),
 		perFitted:    min(n, fitted) * mean, perPosition: positions * mean, perInstance: instances,
-		perChosen:   min(instances, choosing),
+		perLearned:  float64(g.Classes) * min(instances, learning),
+		perChosen:   float64(g.Classes) * min(instances, choosing),
 		perCompared: min(n, compared),
 	}
 }
@@ -142,11 +147,12 @@ var Shapes = map[string]Shape{
 	stages.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
 	stages.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
 	stages.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
-	stages.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
-	stages.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
-	stages.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	stages.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
-	stages.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
+	stages.Evaluate: {terms(perPosition, perInstance, perLearned, perChosen, perScan), terms(perRow, perPosition),
+		terms(perBuild)},
+	stages.Encode:  {terms(perText, perMachine), terms(perRow), terms(perNode)},
+	stages.Fill:    {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	stages.Compare: {terms(perCompared), terms(perCompared), terms(perBuild)},
+	stages.Finish:  {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
 }
 
 // scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small

@@ -48,16 +48,20 @@ type Calibration struct {
 var ErrRates = errors.New("write the rates again with this program: giantstream plan calibrate")
 
 // Load reads a calibration.
-func Load(path string) (c Calibration, err error) {
+func Load(path string) (Calibration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return c, err
+		return Calibration{}, err
 	}
+	return read(path, data)
+}
+
+func read(name string, data []byte) (c Calibration, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("%s is not what 'giantstream plan calibrate' writes: %w", path, err)
+		return c, fmt.Errorf("%s is not what 'giantstream plan calibrate' writes: %w", name, err)
 	}
 	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
 }
