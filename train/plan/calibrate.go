@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -101,7 +103,9 @@ type built struct {
 	division
 	plan  stages.Plan
 	graph Graph
-	spent map[string]*spent
+	// instances fill the sample, 0 if it is the graph.
+	instances int
+	spent     map[string]*spent
 }
 
 func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
@@ -126,7 +130,8 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &seen{Log: log, division: d, texts: map[string]int64{}, classes: map[string]bool{}}
+	seen := &seen{Log: log, division: d, maxDegree: t.Settings.MaxDegree, texts: map[string]int64{},
+		classes: map[string]bool{}, links: map[string][]string{}}
 	settings := t.Settings
 	settings.Relations = nil // a plan has no rates for them
 	if d.again {
@@ -155,9 +160,14 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	if doc.TextOnly != "" {
 		return nil, errors.New("the graph has too few links to train an encoder: " + doc.TextOnly)
 	}
-	return &built{division: d, plan: plan, spent: m.stages, graph: Graph{Nodes: int64(doc.Graph.Nodes),
-		TextBytes: seen.textBytes(), References: int64(doc.Graph.Links + doc.Graph.Dangling),
-		Links: int64(doc.Graph.Links), Classes: len(seen.classes)}}, nil
+	instances := 0
+	if d.quarter {
+		instances = seen.instances(plan.Sample)
+	}
+	g := Graph{Nodes: int64(doc.Graph.Nodes), TextBytes: seen.textBytes(),
+		References: int64(doc.Graph.Links + doc.Graph.Dangling), Links: int64(doc.Graph.Links),
+		Classes: len(seen.classes)}
+	return &built{division: d, plan: plan, instances: instances, spent: m.stages, graph: g}, nil
 }
 
 // seen is the part of a log that a build reads, one task at a time. It notes how long the newest text of each node is,
@@ -166,8 +176,36 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 type seen struct {
 	work.Log
 	division
-	texts   map[string]int64
-	classes map[string]bool
+	maxDegree int
+	texts     map[string]int64
+	classes   map[string]bool
+	links     map[string][]string
+}
+
+// instances are as many as fill a sample, with what they link to, in the order of hashes.
+func (s *seen) instances(sample int) (n int) {
+	taken := map[string]bool{}
+	for _, id := range slices.SortedFunc(maps.Keys(s.links), func(a, b string) int {
+		return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a, b))
+	}) {
+		if len(taken) >= sample {
+			break
+		}
+		n++
+		taken[id] = true
+		for _, to := range s.links[id] {
+			if _, known := s.links[to]; known && len(s.links[id]) <= s.maxDegree {
+				taken[to] = true
+			}
+		}
+	}
+	return n
+}
+
+func hash(id string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(id)) //nolint:errcheck // a hash has no errors
+	return h.Sum32()
 }
 
 func (s *seen) textBytes() (n int64) {
@@ -192,13 +230,14 @@ func (s *seen) Rows(ctx context.Context, split stages.Split) iter.Seq2[generatio
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range s.Log.Rows(ctx, split) {
 			if err == nil {
-				if h := fnv.New32a(); s.third {
-					h.Write([]byte(r.NodeID)) //nolint:errcheck // a hash has no errors
-					if h.Sum32()%3 != 0 {
-						continue
-					}
+				if s.third && hash(r.NodeID)%3 != 0 {
+					continue
 				}
-				s.texts[r.NodeID] = int64(len(r.Text)) // that of a deleted node is empty
+				s.texts[r.NodeID], s.links[r.NodeID] = int64(len(r.Text)), slices.Clone(r.Labels)
+				if r.Deleted {
+					delete(s.texts, r.NodeID)
+					delete(s.links, r.NodeID)
+				}
 				switch {
 				case s.unclassed:
 					r.Class = ""
@@ -213,7 +252,7 @@ func (s *seen) Rows(ctx context.Context, split stages.Split) iter.Seq2[generatio
 	}
 }
 
-// growth measures how n-grams grow, by what count and merge left.
+// growth measures how n-grams grow, by what count and merge left, and how the sample does.
 func growth(builds []*built) (g Growth) {
 	var x, y, xx, xy, n float64
 	for _, b := range builds {
@@ -227,6 +266,11 @@ func growth(builds []*built) (g Growth) {
 		if p*shareOfNGrams*candidateBytes > float64(b.spent[stages.Merge].written) {
 			kept := float64(b.spent[stages.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
 			g.Candidates = max(g.Candidates, kept)
+		}
+	}
+	for _, b := range builds {
+		if b.instances > 0 {
+			g.Reach = reach(b.graph, b.plan.Sample, b.instances)
 		}
 	}
 	g.Exponent = min(1, max(0, (n*xy-x*y)/(n*xx-x*x)))

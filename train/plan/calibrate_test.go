@@ -107,6 +107,9 @@ func TestCalibrationKnowsEveryStage(t *testing.T) {
 	if g := c.Graph; g.Nodes != size || g.Links == 0 || g.TextBytes != want || g.Classes != 5 {
 		t.Errorf("graph %+v, want %d nodes with %d bytes of text and 5 classes", g, size, want)
 	}
+	if r := c.Growth.Reach; r <= 0 || r > 1 {
+		t.Errorf("a link within a group brings %.2f nodes", r)
+	}
 	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 32 || !p.Spread ||
 		p.Sample != size/4 {
 		t.Errorf("the last build was divided into %d partitions and %d ranges, with a sample of %d", p.Partitions,

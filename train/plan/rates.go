@@ -93,7 +93,7 @@ func (c Calibration) Validate() error {
 	case unknown != nil:
 		return fmt.Errorf("there are rates of stages that no build has: %s; %w", strings.Join(unknown, ", "), ErrRates)
 	case c.Dim < 1 || c.ProjectionDim < 1 || !inRange(c.Growth.Exponent, 0, 1) ||
-		!inRange(c.Growth.Candidates, 0, math.MaxFloat64):
+		!inRange(c.Growth.Candidates, 0, math.MaxFloat64) || !inRange(c.Growth.Reach, 0, math.MaxFloat64):
 		return fmt.Errorf("the dimensions and growth are none: %d, %d, %+v; %w", c.Dim, c.ProjectionDim, c.Growth,
 			ErrRates)
 	}
