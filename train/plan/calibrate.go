@@ -1,18 +1,19 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"giantstream/internal/tasks"
@@ -48,17 +49,19 @@ type division struct {
 	third              bool // of the nodes
 	partitions, ranges int  // 0: those of the graph
 	quarter            bool // of the nodes, for the sample
+	unclassed          bool // the nodes have no classes
 	spread             bool // even if that saves nothing
 	again              bool // a second generation, with all optional stages, of which nothing else counts
 }
 
 // divisions differ in all that a cost can depend on: how large the graph is, how many pieces its partitions exchange,
-// how many ranges of labels read all texts, and how many instances and other nodes the sample has.
+// how many ranges of labels read all texts, how many instances and other nodes the sample has, and whether classes are
+// asked for.
 var divisions = []division{
 	{third: true, partitions: 1},
 	{third: true, again: true, partitions: 16, ranges: 16, spread: true},
 	{},
-	{partitions: 64, ranges: 8, quarter: true},
+	{partitions: 64, ranges: 8, quarter: true, unclassed: true},
 	{partitions: 64, ranges: 32, spread: true, quarter: true},
 }
 
@@ -100,7 +103,9 @@ type built struct {
 	division
 	plan  stages.Plan
 	graph Graph
-	spent map[string]*spent
+	// instances fill the sample, 0 if it is the graph.
+	instances int
+	spent     map[string]*spent
 }
 
 func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
@@ -125,7 +130,8 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &seen{Log: log, division: d}
+	seen := &seen{Log: log, division: d, maxDegree: t.Settings.MaxDegree, texts: map[string]int64{},
+		classes: map[string]bool{}, links: map[string][]string{}}
 	settings := t.Settings
 	settings.Relations = nil // a plan has no rates for them
 	if d.again {
@@ -154,16 +160,59 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	if doc.TextOnly != "" {
 		return nil, errors.New("the graph has too few links to train an encoder: " + doc.TextOnly)
 	}
-	return &built{division: d, plan: plan, spent: m.stages, graph: Graph{Nodes: int64(doc.Graph.Nodes),
-		TextBytes: seen.text.Load(), References: int64(doc.Graph.Links + doc.Graph.Dangling),
-		Links: int64(doc.Graph.Links)}}, nil
+	instances := 0
+	if d.quarter {
+		instances = seen.instances(plan.Sample)
+	}
+	g := Graph{Nodes: int64(doc.Graph.Nodes), TextBytes: seen.textBytes(),
+		References: int64(doc.Graph.Links + doc.Graph.Dangling), Links: int64(doc.Graph.Links),
+		Classes: len(seen.classes)}
+	return &built{division: d, plan: plan, instances: instances, spent: m.stages, graph: g}, nil
 }
 
-// seen is the part of a log that a build reads. It counts the bytes of the texts.
+// seen is the part of a log that a build reads, one task at a time. It notes how long the newest text of each node is,
+// and the classes. A log has a row for each change of a node, which an input does not know of: the load of a graph from
+// files makes about two.
 type seen struct {
 	work.Log
 	division
-	text atomic.Int64
+	maxDegree int
+	texts     map[string]int64
+	classes   map[string]bool
+	links     map[string][]string
+}
+
+// instances are as many as fill a sample, with what they link to, in the order of hashes.
+func (s *seen) instances(sample int) (n int) {
+	taken := map[string]bool{}
+	for _, id := range slices.SortedFunc(maps.Keys(s.links), func(a, b string) int {
+		return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a, b))
+	}) {
+		if len(taken) >= sample {
+			break
+		}
+		n++
+		taken[id] = true
+		for _, to := range s.links[id] {
+			if _, known := s.links[to]; known && len(s.links[id]) <= s.maxDegree {
+				taken[to] = true
+			}
+		}
+	}
+	return n
+}
+
+func hash(id string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(id)) //nolint:errcheck // a hash has no errors
+	return h.Sum32()
+}
+
+func (s *seen) textBytes() (n int64) {
+	for _, text := range s.texts {
+		n += text
+	}
+	return n
 }
 
 // Size asks for the ranges of the division, and says of the links what decides for or against spread.
@@ -181,13 +230,20 @@ func (s *seen) Rows(ctx context.Context, split stages.Split) iter.Seq2[generatio
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range s.Log.Rows(ctx, split) {
 			if err == nil {
-				if h := fnv.New32a(); s.third {
-					h.Write([]byte(r.NodeID)) //nolint:errcheck // a hash has no errors
-					if h.Sum32()%3 != 0 {
-						continue
-					}
+				if s.third && hash(r.NodeID)%3 != 0 {
+					continue
 				}
-				s.text.Add(int64(len(r.Text)))
+				s.texts[r.NodeID], s.links[r.NodeID] = int64(len(r.Text)), slices.Clone(r.Labels)
+				if r.Deleted {
+					delete(s.texts, r.NodeID)
+					delete(s.links, r.NodeID)
+				}
+				switch {
+				case s.unclassed:
+					r.Class = ""
+				case r.Class != "":
+					s.classes[r.Class] = true
+				}
 			}
 			if !yield(r, err) {
 				return
@@ -196,7 +252,7 @@ func (s *seen) Rows(ctx context.Context, split stages.Split) iter.Seq2[generatio
 	}
 }
 
-// growth measures how n-grams grow, by what count and merge left.
+// growth measures how n-grams grow, by what count and merge left, and how the sample does.
 func growth(builds []*built) (g Growth) {
 	var x, y, xx, xy, n float64
 	for _, b := range builds {
@@ -210,6 +266,11 @@ func growth(builds []*built) (g Growth) {
 		if p*shareOfNGrams*candidateBytes > float64(b.spent[stages.Merge].written) {
 			kept := float64(b.spent[stages.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
 			g.Candidates = max(g.Candidates, kept)
+		}
+	}
+	for _, b := range builds {
+		if b.instances > 0 {
+			g.Reach = reach(b.graph, b.plan.Sample, b.instances)
 		}
 	}
 	g.Exponent = min(1, max(0, (n*xy-x*y)/(n*xx-x*x)))

@@ -20,13 +20,14 @@ import (
 	"giantstream/train/generation/fit"
 )
 
-// communities is a commit log of one shard in memory: nodes in groups of ten, which share words and links.
+// communities is a commit log of one shard in memory: nodes in groups of ten, which share words and links. A third of
+// them have an older row, too.
 type communities struct{ nodes int }
 
-func (communities) Cut() map[int]int64 { return map[int]int64{0: 1} }
+func (communities) Cut() map[int]int64 { return map[int]int64{0: 2} }
 
 func (c communities) Size(context.Context) (stages.Size, error) {
-	return stages.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []stages.Split{{Shard: 0, To: 1}}}, nil
+	return stages.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []stages.Split{{Shard: 0, To: 2}}}, nil
 }
 
 func (c communities) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
@@ -56,7 +57,12 @@ func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Ro
 					row.Labels = append(row.Labels, id(k))
 				}
 			}
-			if !yield(generation.Row{Row: row, Seq: 1}, nil) {
+			older := row
+			older.Text, older.Labels = "older "+row.Text, nil
+			if i%3 == 0 && !yield(generation.Row{Row: older, Seq: 1}, nil) {
+				return
+			}
+			if !yield(generation.Row{Row: row, Seq: 2}, nil) {
 				return
 			}
 		}
@@ -87,8 +93,22 @@ func TestCalibrationKnowsEveryStage(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if g := c.Graph; g.Nodes != size || g.Links == 0 || g.TextBytes < size*12*4 {
-		t.Errorf("graph %+v", g)
+	texts := map[string]int{}
+	for r, err := range (communities{size}).Rows(t.Context(), stages.Split{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[r.NodeID] = len(r.Text)
+	}
+	want := int64(0)
+	for _, n := range texts {
+		want += int64(n)
+	}
+	if g := c.Graph; g.Nodes != size || g.Links == 0 || g.TextBytes != want || g.Classes != 5 {
+		t.Errorf("graph %+v, want %d nodes with %d bytes of text and 5 classes", g, size, want)
+	}
+	if r := c.Growth.Reach; r <= 0 || r > 1 {
+		t.Errorf("a link within a group brings %.2f nodes", r)
 	}
 	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 32 || !p.Spread ||
 		p.Sample != size/4 {

@@ -64,6 +64,16 @@ func TestFitIsNeverNegative(t *testing.T) {
 	}
 }
 
+// TestClassified: of 37,820 instances the classifiers learn a tenth five times, and six tenths, which are many, twice.
+func TestClassified(t *testing.T) {
+	if got := classified(37_820, 1, learning); got != 5*3782+2*22_692 {
+		t.Errorf("they learn from %.0f instances", got)
+	}
+	if got := classified(1e9, 0.8, choosing); got != 4*choosing {
+		t.Errorf("they are chosen by %.0f instances", got)
+	}
+}
+
 // TestInstancesOfASample: they and what they link to are as many as the sample has, by drawing graphs.
 func TestInstancesOfASample(t *testing.T) {
 	const nodes, degree, most = 20_000, 10, 4_000
@@ -75,11 +85,21 @@ func TestInstancesOfASample(t *testing.T) {
 			taken[r.IntN(nodes)] = true
 		}
 	}
-	positions, got := sampled(Graph{Nodes: nodes, Links: nodes * degree}, most)
+	positions, got := sampled(Graph{Nodes: nodes, Links: nodes * degree}, 1, most)
 	if positions != most || math.Abs(got/float64(instances)-1) > 0.05 {
 		t.Errorf("%.0f instances among %.0f nodes; %d were drawn", got, positions, instances)
 	}
-	if p, i := sampled(Graph{Nodes: 100, Links: 1000}, 100); p != 100 || i != 100 {
+	if got := reach(Graph{Nodes: nodes, Links: nodes * degree}, most, instances); math.Abs(got-1) > 0.1 {
+		t.Errorf("a link brings %.2f nodes, and leads to any of them", got)
+	}
+	for _, want := range []float64{0, 0.1, 1, 3} {
+		g := Graph{Nodes: 1e6, Links: 1e7}
+		_, some := sampled(g, want, 1e5)
+		if got := reach(g, 1e5, int(math.Round(some))); math.Abs(got-want) > 0.01*(1+want) {
+			t.Errorf("reach %.3f of %.0f instances, want %.3f", got, some, want)
+		}
+	}
+	if p, i := sampled(Graph{Nodes: 100, Links: 1000}, 1, 100); p != 100 || i != 100 {
 		t.Errorf("%.0f instances among %.0f nodes where the sample is the graph", i, p)
 	}
 }

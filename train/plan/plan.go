@@ -13,6 +13,8 @@ import (
 type Input struct {
 	// Edges lead in both directions, each counts once here.
 	Nodes, Edges, TextBytes int64
+	// Classes of the nodes, which evaluate asks about.
+	Classes int
 	// Workers are machines; each has Cores and Memory bytes, and moves Bandwidth bytes a second to and from the store.
 	Workers, Cores int
 	Memory         int64
@@ -69,6 +71,8 @@ const (
 	minute        = 60.0
 	monthSeconds  = 30 * 24 * 60 * minute
 	maxPartitions = 1 << 12
+	most          = 1e12 // nodes, and edges; sums of bytes would not fit an int64 with many more
+	mostText      = 1e18
 )
 
 // Validate reports every fault of an input.
@@ -85,20 +89,24 @@ func (in Input) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must be above 0, got %g", f.name, f.value))
 		}
 	}
-	if in.Edges < 0 || in.TextBytes < 0 || !(in.Prices.CoreHour >= 0) || !(in.Prices.GBMonth >= 0) {
-		errs = append(errs, errors.New("edges, text bytes and prices must not be negative"))
+	if in.Edges < 0 || in.TextBytes < 0 || in.Classes < 0 || !(in.Prices.CoreHour >= 0) || !(in.Prices.GBMonth >= 0) {
+		errs = append(errs, errors.New("edges, text bytes, classes and prices must not be negative"))
+	}
+	if max(in.Nodes, in.Edges) > most || in.TextBytes > mostText {
+		errs = append(errs, errors.New("a graph has at most 1e12 nodes, 1e12 edges and 1e18 bytes of text"))
 	}
 	return errors.Join(errs...)
 }
 
 func (in Input) graph() Graph {
-	return Graph{Nodes: in.Nodes, TextBytes: in.TextBytes, References: 2 * in.Edges, Links: 2 * in.Edges}
+	return Graph{Nodes: in.Nodes, TextBytes: in.TextBytes, References: 2 * in.Edges, Links: 2 * in.Edges,
+		Classes: in.Classes}
 }
 
 // Estimate estimates a build with the number of tasks at a time that makes it fastest. The error is ErrTooSmall if not
 // even one task at a time fits, with any number of partitions.
 func Estimate(in Input, c Calibration) (*Plan, error) {
-	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
+	if err := c.suits(in); err != nil {
 		return nil, err
 	}
 	var best *Plan
@@ -120,9 +128,18 @@ func Estimate(in Input, c Calibration) (*Plan, error) {
 	return best, nil
 }
 
+// suits says whether the rates tell what the input costs.
+func (c Calibration) suits(in Input) error {
+	err := errors.Join(in.Validate(), c.Validate())
+	if in.Classes > 0 && c.Graph.Classes == 0 {
+		err = errors.Join(err, errors.New("the rates are of a graph without classes, and do not say what these cost"))
+	}
+	return err
+}
+
 // Divided estimates a build that is divided already, one task at a time.
 func Divided(in Input, c Calibration, division stages.Plan) (*Plan, error) {
-	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
+	if err := c.suits(in); err != nil {
 		return nil, err
 	}
 	p, _ := estimate(in, c, division, 1)

@@ -3,11 +3,13 @@ package plan_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"giantstream/config"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/plan"
 )
@@ -19,7 +21,8 @@ func papers() plan.Input {
 
 // calibration has one rate for all terms, since the tests ask how costs grow, not how large they are.
 func calibration() plan.Calibration {
-	c := plan.Calibration{Format: plan.Format, Machine: "2 cores", Encoder: "linear", Dim: 256, ProjectionDim: 512,
+	c := plan.Calibration{Format: plan.Format, Machine: "2 cores", Graph: plan.Graph{Classes: 10},
+		Encoder: "linear", Dim: 256, ProjectionDim: 512,
 		Growth: plan.Growth{Exponent: 0.8, Candidates: 0.01}, Stages: map[string]plan.Rates{}}
 	for name, s := range plan.Shapes {
 		r := plan.Rates{CoreSeconds: plan.Rate{}, ReadBytes: plan.Rate{}, WrittenBytes: plan.Rate{}, Shuffled: 0.5,
@@ -47,21 +50,28 @@ func of(t *testing.T, in plan.Input) *plan.Plan {
 	return p
 }
 
-// TestEveryStageHasAShape: a build with all that is optional has no stage that cannot be estimated, and no shape is of
-// a stage that is gone.
-func TestEveryStageHasAShape(t *testing.T) {
-	known := map[string]bool{}
-	every := stages.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}
-	for _, s := range every.Stages() {
-		known[s.Name] = true
-		if _, ok := plan.Shapes[s.Name]; !ok {
-			t.Errorf("%s has no shape", s.Name)
+// TestEveryStageIsPlannedOrNamed: of a build with all that is optional, each stage can be estimated, or else is named
+// as one that a plan leaves out; and no shape is of a stage that is gone.
+func TestEveryStageIsPlannedOrNamed(t *testing.T) {
+	every := stages.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Orders: true, Behaviour: true,
+		GoesWith: true, Weighted: true, Vectors: true, Partitions: 2, Ranges: 1}
+	known := map[string]int{}
+	for name := range plan.Shapes {
+		known[name]++
+	}
+	for _, u := range plan.Unplanned {
+		for _, name := range u.Stages {
+			known[name]++
 		}
 	}
-	for name := range plan.Shapes {
-		if !known[name] {
-			t.Errorf("%s is no stage", name)
+	for _, s := range every.Stages() {
+		if known[s.Name] != 1 {
+			t.Errorf("%s is planned or left out %d times", s.Name, known[s.Name])
 		}
+		delete(known, s.Name)
+	}
+	if len(known) > 0 {
+		t.Errorf("no stages: %v", known)
 	}
 }
 
@@ -116,6 +126,20 @@ func TestOptionalStagesCostMore(t *testing.T) {
 	}
 	if got := len(of(t, all).Stages); got != len(plan.Shapes) {
 		t.Errorf("%d stages with all options, %d shapes", got, len(plan.Shapes))
+	}
+}
+
+// TestClassesCostMore, and rates of a graph without any are no rates of one with some.
+func TestClassesCostMore(t *testing.T) {
+	with := papers()
+	with.Classes = 40
+	if a, b := of(t, papers()).Total, of(t, with).Total; b.CoreSeconds <= a.CoreSeconds {
+		t.Errorf("%.0f s of a processor with classes, %.0f without", b.CoreSeconds, a.CoreSeconds)
+	}
+	c := calibration()
+	c.Graph.Classes = 0
+	if _, err := plan.Estimate(with, c); err == nil || !strings.Contains(err.Error(), "without classes") {
+		t.Errorf("classes by rates without: %v", err)
 	}
 }
 
@@ -181,6 +205,14 @@ func TestFaultsOfAnInputAreNamed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "workers") || !strings.Contains(err.Error(), "edges") {
 		t.Errorf("no machine and less than no edge: %v", err)
 	}
+	for _, spoil := range []func(*plan.Input){func(in *plan.Input) { in.Nodes = 1e12 + 1 },
+		func(in *plan.Input) { in.Edges = math.MaxInt64 }, func(in *plan.Input) { in.TextBytes = math.MaxInt64 }} {
+		in := papers()
+		spoil(&in)
+		if _, err := plan.Estimate(in, calibration()); err == nil || !strings.Contains(err.Error(), "at most") {
+			t.Errorf("%d nodes, %d edges, %d bytes: %v", in.Nodes, in.Edges, in.TextBytes, err)
+		}
+	}
 }
 
 // TestOnlyRatesOfThisProgramAreAccepted: others would leave a stage out, or cost nothing.
@@ -232,14 +264,35 @@ func TestOnlyRatesOfThisProgramAreAccepted(t *testing.T) {
 	}
 }
 
-// TestRatesOfTheDocumentation: the commands of docs/PLANNING.md run with this program.
-func TestRatesOfTheDocumentation(t *testing.T) {
-	c, err := plan.Load("../../docs/planning/rates.json")
-	if err != nil {
-		t.Fatal(err)
+// TestShippedRates of each encoder are read, and plan a graph of any size, of which every stage costs something.
+func TestShippedRates(t *testing.T) {
+	for _, encoder := range []string{config.Default().Train.Encoder, "linear"} {
+		c, err := plan.Shipped(encoder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Encoder != encoder || c.Machine == "" || c.When.IsZero() || c.Graph.Nodes < plan.LeastNodes ||
+			c.Dim != config.Default().Embedding.Dim || c.ProjectionDim != config.Default().Featurize.ProjectionDim {
+			t.Errorf("rates of %s, of %+v", encoder, c)
+		}
+		for nodes := int64(1); nodes < 1e9; nodes *= 10 {
+			in := plan.Input{Nodes: nodes, Edges: 5 * nodes, TextBytes: 500 * nodes, Workers: 1, Cores: 8,
+				Memory: 64 << 30, Bandwidth: 1 << 30, Shards: 1, Features: true, Fill: true, Refresh: true}
+			p, err := plan.Estimate(in, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range p.Stages {
+				if !(s.CoreSeconds > 0 && s.Seconds > 0) || s.ReadBytes < 0 || s.WrittenBytes < 0 {
+					t.Errorf("%s, %d nodes: %+v", encoder, nodes, s)
+				}
+			}
+		}
+		if p, err := plan.Estimate(papers(), c); err != nil || !p.Spread {
+			t.Errorf("%s: spread %t, %v", encoder, p != nil && p.Spread, err)
+		}
 	}
-	p, err := plan.Estimate(papers(), c)
-	if err != nil || !p.Spread {
-		t.Errorf("spread %t, %v", p != nil && p.Spread, err)
+	if _, err := plan.Shipped("bert"); err == nil || !strings.Contains(err.Error(), "linear") {
+		t.Errorf("bert: %v", err)
 	}
 }

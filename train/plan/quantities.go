@@ -15,14 +15,19 @@ type Graph struct {
 	// References are the links in the rows, and Links those of them that lead to a node: an edge counts twice.
 	References int64 `json:"references"`
 	Links      int64 `json:"links"`
+	// Classes of the nodes, 0 for none.
+	Classes int `json:"classes"`
 }
 
-// Growth is how the n-grams of texts grow.
+// Growth is how the n-grams of texts grow, and the sample with each instance.
 type Growth struct {
 	// Exponent: texts of b bytes have about b^Exponent different n-grams (Heaps).
 	Exponent float64 `json:"exponent"`
 	// Candidates are the n-grams of at least two documents, for each byte of text.
 	Candidates float64 `json:"candidates_per_byte"`
+	// Reach is how many other nodes an instance brings into the sample for each of its links: 1 where they lead to any
+	// node, and few where most lead to the same ones.
+	Reach float64 `json:"reach"`
 }
 
 // term is a quantity that the cost of a stage grows with.
@@ -51,7 +56,8 @@ const (
 	perFitted    term = "byte of text that the projection is fitted to"
 	perPosition  term = "byte of text in the sample"
 	perInstance  term = "instance in the sample"
-	perChosen    term = "instance that a classifier is chosen by"
+	perLearned   term = "class of an instance that classifiers learn"
+	perChosen    term = "class of an instance that classifiers are chosen by"
 	perCompared  term = "compared node"
 )
 
@@ -59,7 +65,9 @@ const (
 	rowBytes       = 100     // of a row of the commit log, about, beside its text and links
 	referenceBytes = 20      // of a link in it
 	fitted         = 8192    // texts that the projection is fitted to
-	choosing       = 5000    // instances of the classes that evaluate chooses the strength of a classifier by
+	learning       = 1 << 15 // instances that a classifier of evaluate learns from at most
+	choosing       = 4000    // and those by which its strength is chosen, four fifths of what it learns from
+	manyToLearn    = 1 << 12 // with more of them, each classifier is trained twice, else five times
 	compared       = 20_000  // nodes that compare looks at
 	shareOfNGrams  = 250_000 // candidates that a task of merge keeps at most
 	candidateBytes = 14      // of a candidate in what merge leaves
@@ -74,7 +82,7 @@ func quantities(g Graph, c Calibration, d stages.Plan, machines int) map[term]fl
 	growth := c.Growth
 	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
 	mean := text / max(1, n)
-	positions, instances := sampled(g, d.Sample)
+	positions, instances := sampled(g, growth.Reach, d.Sample)
 	ngrams := p * math.Pow(text/p, growth.Exponent)
 	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole)))) // of cuts, each in half
 	degree, ranges := float64(g.Links)/max(1, n), float64(d.Ranges)
@@ -95,21 +103,44 @@ func quantities(g Graph, c Calibration, d stages.Plan, machines int) map[term]fl
 		perNGram: ngrams, perMerge: ngrams * (1 + math.Log2(p)/mergeDepth),
 		perCandidate: min(growth.Candidates*text, p*shareOfNGrams),
 		perFitted:    min(n, fitted) * mean, perPosition: positions * mean, perInstance: instances,
-		perChosen:   min(instances, choosing),
+		perLearned:  float64(g.Classes) * classified(instances, 1, learning),
+		perChosen:   float64(g.Classes) * classified(instances, 0.8, choosing),
 		perCompared: min(n, compared),
 	}
 }
 
-// sampled returns the nodes of the encoder's sample, and those of them that are instances: with each comes all that it
+// classified returns how many instances all classifiers of evaluate learn from, or a share of these up to a limit.
+func classified(instances, share, limit float64) (sum float64) {
+	for _, rate := range []float64{0.1, 0.6} { // evaluate.probe_rates, as they are by default
+		n, repeats := rate*instances, 5.0
+		if n > manyToLearn {
+			repeats = 2
+		}
+		sum += repeats * min(share*n, limit)
+	}
+	return sum
+}
+
+// sampled returns the nodes of the encoder's sample, and those of them that are instances: with each comes what it
 // links to, so that few instances fill a sample that is small beside the graph.
-func sampled(g Graph, most int) (positions, instances float64) {
+func sampled(g Graph, reach float64, most int) (positions, instances float64) {
 	n, s := float64(g.Nodes), float64(min(g.Nodes, int64(most)))
 	if s >= n {
 		return n, n
 	}
 	// A node is in the sample if it or one of those that it links to is an instance, whichever those are.
-	degree := float64(g.Links) / n
-	return s, n * (1 - math.Pow(1-s/n, 1/(1+degree)))
+	brings := reach * float64(g.Links) / n
+	return s, n * (1 - math.Pow(1-s/n, 1/(1+brings)))
+}
+
+// reach is that of a graph of which so many instances filled a sample: what sampled was told to return them.
+func reach(g Graph, sample, instances int) float64 {
+	n := float64(g.Nodes)
+	if g.Links == 0 || instances >= sample || float64(sample) >= n {
+		return 0
+	}
+	brings := math.Log1p(-float64(sample)/n)/math.Log1p(-float64(instances)/n) - 1
+	return brings * n / float64(g.Links)
 }
 
 // Shape says which terms the cost of a stage has: processor time, bytes read and bytes written.
@@ -142,11 +173,12 @@ var Shapes = map[string]Shape{
 	stages.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
 	stages.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
 	stages.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
-	stages.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
-	stages.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
-	stages.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	stages.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
-	stages.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
+	stages.Evaluate: {terms(perPosition, perInstance, perLearned, perChosen, perScan), terms(perRow, perPosition),
+		terms(perBuild)},
+	stages.Encode:  {terms(perText, perMachine), terms(perRow), terms(perNode)},
+	stages.Fill:    {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	stages.Compare: {terms(perCompared), terms(perCompared), terms(perBuild)},
+	stages.Finish:  {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
 }
 
 // scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small

@@ -48,16 +48,20 @@ type Calibration struct {
 var ErrRates = errors.New("write the rates again with this program: giantstream plan calibrate")
 
 // Load reads a calibration.
-func Load(path string) (c Calibration, err error) {
+func Load(path string) (Calibration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return c, err
+		return Calibration{}, err
 	}
+	return read(path, data)
+}
+
+func read(name string, data []byte) (c Calibration, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("%s is not what 'giantstream plan calibrate' writes: %w", path, err)
+		return c, fmt.Errorf("%s is not what 'giantstream plan calibrate' writes: %w", name, err)
 	}
 	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
 }
@@ -89,7 +93,7 @@ func (c Calibration) Validate() error {
 	case unknown != nil:
 		return fmt.Errorf("there are rates of stages that no build has: %s; %w", strings.Join(unknown, ", "), ErrRates)
 	case c.Dim < 1 || c.ProjectionDim < 1 || !inRange(c.Growth.Exponent, 0, 1) ||
-		!inRange(c.Growth.Candidates, 0, math.MaxFloat64):
+		!inRange(c.Growth.Candidates, 0, math.MaxFloat64) || !inRange(c.Growth.Reach, 0, math.MaxFloat64):
 		return fmt.Errorf("the dimensions and growth are none: %d, %d, %+v; %w", c.Dim, c.ProjectionDim, c.Growth,
 			ErrRates)
 	}

@@ -3,10 +3,10 @@
 //
 //	GOMEMLIMIT=1GiB go run ./cmd/bench/build -nodes 1000000 -dir /tmp/build
 //
-// With -write it writes the graph as files for 'giantstream run' instead.
+// With -write it writes the graph as files for 'giantstream run' instead. With -from it builds what another store has.
 //
-// The graph has communities of nodes that share words and links, so that the figures of the generation mean something.
-// It is made as it is read: the memory is that of the build.
+// The synthetic graph has communities of nodes that share words and links, so that the figures of the generation mean
+// something. It is made as it is read: the memory is that of the build.
 package main
 
 import (
@@ -24,11 +24,13 @@ import (
 	"time"
 
 	"giantstream/cmd/bench/internal/stage"
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -42,6 +44,7 @@ func main() {
 	workers := flag.Int("workers", 2, "tasks at a time")
 	sample := flag.Int("sample", 0, "nodes that the encoder is trained on at most (0: as many as the memory allows)")
 	encoder := flag.String("encoder", "linear", "encoder to train")
+	from := flag.String("from", "", "store whose rows are built, instead of a synthetic graph")
 	rates := flag.String("rates", "", "write rates for -against and 'giantstream plan' to this file instead")
 	against := flag.String("against", "", "compare with the estimate by the rates in this file")
 	write := flag.String("write", "", "write the graph to nodes.jsonl.gz and edges.jsonl.gz in this folder instead")
@@ -50,13 +53,13 @@ func main() {
 		stage.Exit("build", graph{*nodes, 1}.write(*write))
 		return
 	}
-	stage.Exit("build", bench{*nodes, *dir, *workers, *sample, *encoder, *rates, *against}.run())
+	stage.Exit("build", bench{*nodes, *dir, *from, *workers, *sample, *encoder, *rates, *against}.run())
 }
 
 // bench is what is asked of a run.
 type bench struct {
 	nodes          int
-	dir            string
+	dir, from      string
 	workers        int
 	sample         int
 	encoder        string
@@ -67,7 +70,7 @@ func (b bench) run() error {
 	if b.dir == "" {
 		return errors.New("-dir is missing: a folder for the store")
 	}
-	nodes, workers := b.nodes, b.workers
+	workers := b.workers
 	if b.rates != "" {
 		return b.calibrate()
 	}
@@ -81,12 +84,16 @@ func (b bench) run() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
 	wiring.LimitMemory(r.MemoryLimit)
-	w := &build.Worker{Means: work.Means{Store: store, Resources: r,
-		Log: func(context.Context, map[int]int64) (work.Log, error) {
-			return graph{nodes, 1}, nil
-		}}}
 	ctx := context.Background()
-	division, err := w.Begin(ctx, build.Request{Settings: settings, Shards: 1, Sample: b.sample, AtATime: workers})
+	in, err := b.input(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := in.nodes
+	w := &build.Worker{Means: work.Means{Store: store, Resources: r,
+		Log: func(context.Context, map[int]int64) (work.Log, error) { return in.log, nil }}}
+	division, err := w.Begin(ctx, build.Request{Settings: settings, Shards: in.shards, Sample: b.sample,
+		AtATime: workers})
 	if err != nil {
 		return err
 	}
@@ -119,8 +126,51 @@ func (b bench) run() error {
 		return nil
 	}
 	return m.compare(b.against, plan.Input{Nodes: int64(nodes), Edges: int64(doc.Graph.Links) / 2,
-		TextBytes: graph{nodes, 1}.textBytes(), Workers: 1, Cores: workers, Memory: r.MemoryLimit * int64(workers),
-		Bandwidth: 1 << 30, Shards: 1}, division)
+		TextBytes: in.textBytes, Classes: in.classes, Workers: 1, Cores: workers,
+		Memory: r.MemoryLimit * int64(workers), Bandwidth: 1 << 30, Shards: in.shards}, division)
+}
+
+// input is a graph to build.
+type input struct {
+	log       work.Log
+	shards    int
+	nodes     int
+	textBytes int64
+	classes   int
+}
+
+func (b bench) input(ctx context.Context) (in input, err error) {
+	if b.from == "" {
+		g := graph{b.nodes, 1}
+		return input{g, 1, b.nodes, g.textBytes(), classes}, nil
+	}
+	store, err := dirstore.Open(b.from)
+	if err != nil {
+		return in, err
+	}
+	id, err := commitlog.LoadIdentity(ctx, store)
+	if err != nil {
+		return in, err
+	}
+	cut, err := logview.OpenCut(ctx, store, id.Shards, nil)
+	if err != nil {
+		return in, err
+	}
+	in.log, in.shards = cut.Log(), id.Shards
+	classes := map[string]bool{}
+	for row, err := range cut.Rows(ctx) {
+		if err != nil {
+			return in, err
+		}
+		if !row.Deleted {
+			in.nodes, in.textBytes = in.nodes+1, in.textBytes+int64(len(row.Text))
+			if row.Class != "" {
+				classes[row.Class] = true
+			}
+		}
+	}
+	in.classes = len(classes)
+	return in, nil
 }
 
 // calibrate writes the rates of a small graph.
