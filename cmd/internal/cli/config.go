@@ -312,8 +312,12 @@ func diffStore(a *command.App, cmd *cobra.Command, cfg *config.Config) ([]comman
 		return nil, err
 	}
 	if doc := latest.Last(); doc != nil {
+		settings := wiring.SettingsOf(cfg)
+		if doc.Settings.FromOrders == nil { // a store without orders takes no settings of them
+			settings.FromOrders = nil
+		}
 		maps.Copy(have, wiring.EncodingSettings(doc.Settings))
-		maps.Copy(want, wiring.EncodingSettings(wiring.SettingsOf(cfg)))
+		maps.Copy(want, wiring.EncodingSettings(settings))
 	}
 	return command.DifferentSettings(have, want), nil
 }
