@@ -413,15 +413,21 @@ func plainPath(path string) string {
 // ErrMapping: the mapping does not fit the records.
 var ErrMapping = errors.New("the mapping does not fit the records")
 
-// Err returns ErrMapping if no record has a field that some record must have. names are what users
-// call the fields, such as --id; others are called as in the configuration.
+// Err returns ErrMapping if no record has a field that some record must have, or if most records would be dead letters.
+// names are what users call the fields, such as --id; others are called as in the configuration.
 func (p *Preview) Err(names map[string]string) error {
 	var errs []error
 	for _, s := range p.sides() {
+		before := len(errs)
 		for _, f := range s.Fields {
 			if f.Required && f.Absent && !s.spare(&f) {
 				errs = append(errs, errors.New(s.missing(&f, names[f.Field])))
 			}
+		}
+		if n := s.dead(); 2*n > s.Records && len(errs) == before {
+			f := s.Faults[0]
+			errs = append(errs, fmt.Errorf("%d of the %d records that were read would be dead letters, such as %s: %s", n,
+				s.Records, f.Example, f.Message))
 		}
 	}
 	if len(errs) == 0 {
