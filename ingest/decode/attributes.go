@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,8 @@ type Attribute struct {
 	Name string
 	Type AttributeType
 	Path string // as in Mapping
+	// Comma: a text has a decimal comma, as in 1.234,50, and is a Number.
+	Comma bool
 }
 
 // AttributeType says what the values of an attribute are.
@@ -32,6 +35,9 @@ const (
 	Strings AttributeType = "strings" // a list
 	Time    AttributeType = "time"    // as an event time
 )
+
+// decimalComma is what a mapping calls a Number with a decimal comma.
+const decimalComma AttributeType = "decimal-comma"
 
 // Bounds of attributes.
 const (
@@ -62,17 +68,25 @@ func ParseAttribute(s string) (a Attribute, err error) {
 	if !has {
 		a.Path = name
 	}
-	known := []AttributeType{Number, Boolean, String, Strings, Time}
+	known := []AttributeType{Number, decimalComma, Boolean, String, Strings, Time}
 	switch {
 	case name == "" || len(name) > 64 || strings.ContainsFunc(name, notInName):
 		return a, fmt.Errorf("attribute %q: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -; write NAME[:TYPE][=PATH], such as "+
 			"%s:%s=%s", s, nameOfPath(a.Path), a.Type, cmp.Or(a.Path, "product.price"))
 	case !slices.Contains(known, a.Type):
 		return a, fmt.Errorf("attribute %q: %q is no type; there are %v", s, kind, known)
+	case a.Type == decimalComma:
+		a.Type, a.Comma = Number, true
 	}
 	_, err = ParsePath(a.Path)
 	return a, err
 }
+
+// A number with a decimal comma, whose groups of three digits a dot, space or apostrophe may part.
+var (
+	withComma = regexp.MustCompile(`^[+-]?(\d+|\d{1,3}([.'’ \x{a0}\x{202f}]\d{3})+)(,\d+)?$`)
+	groups    = regexp.MustCompile(`[.'’ \x{a0}\x{202f}]`)
+)
 
 // nameOfPath is a name for what stands at a path: the last of its keys.
 func nameOfPath(path string) string {
@@ -177,9 +191,18 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		if v.kind != kindString && v.kind != kindNumber {
 			return b, wrong()
 		}
-		f, err := strconv.ParseFloat(string(v.raw), 64)
+		text, like := string(v.raw), ""
+		switch {
+		case !a.Comma && withComma.MatchString(text):
+			like = "; the type decimal-comma reads it"
+		case a.Comma && v.kind == kindString && !withComma.MatchString(text):
+			return b, faultf(BadType, "attribute %s is %s; it must be a number like 1.234,50", a.Name, quote(text))
+		case a.Comma && v.kind == kindString:
+			text = strings.Replace(groups.ReplaceAllString(text, ""), ",", ".", 1)
+		}
+		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return b, faultf(BadType, "attribute %s is %s; it must be a number", a.Name, quote(string(v.raw)))
+			return b, faultf(BadType, "attribute %s is %s; it must be a number%s", a.Name, quote(text), like)
 		}
 		return appendJSONNumber(b, f), nil
 	case Boolean:

@@ -98,3 +98,41 @@ func TestAttributesThatCannotBeMapped(t *testing.T) {
 		t.Error("an attribute was mapped twice")
 	}
 }
+
+func attributesOf(d *decode.Decoder, value string) (string, *decode.Fault) {
+	got, fault := d.Decode(decode.Record{Value: []byte(value)}, nil)
+	if fault != nil || len(got) != 1 {
+		return "", fault
+	}
+	return got[0].Attributes, nil
+}
+
+// A decimal comma is read where the mapping says so, and nowhere else: 1,234 is a thousand to some.
+func TestDecimalComma(t *testing.T) {
+	for value, want := range map[string]string{
+		`"12,50"`: "12.5", `"1.234,50"`: "1234.5", `"1 234 567,8"`: "1234567.8", `"-3"`: "-3", `"1.234"`: "1234", `12.5`: "12.5",
+		`"12.50"`: "it must be a number like 1.234,50", `"1,2,3"`: "must be", `"1.23,4"`: "must be", `"12,50 €"`: "must be",
+	} {
+		d, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"t"},
+			Attributes: []decode.Attribute{attribute(t, "price:decimal-comma")}}, attributeLimits, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, fault := attributesOf(d, `{"id":1,"t":"x","price":`+value+`}`)
+		if fault != nil {
+			got = fault.Message
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", value, got, want)
+		}
+	}
+	d, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"t"},
+		Attributes: []decode.Attribute{attribute(t, "price:number")}}, attributeLimits, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, fault := attributesOf(d, `{"id":1,"t":"x","price":"12,50"}`); fault == nil ||
+		!strings.Contains(fault.Message, "the type decimal-comma reads it") {
+		t.Errorf("a number with a comma: %v", fault)
+	}
+}
