@@ -136,3 +136,27 @@ func TestDecimalComma(t *testing.T) {
 		t.Errorf("a number with a comma: %v", fault)
 	}
 }
+
+// Times as shops and spreadsheets write them. What can be read in two ways is refused.
+func TestTimesOfShops(t *testing.T) {
+	d, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"t"},
+		Attributes: []decode.Attribute{attribute(t, "at:time")}}, attributeLimits, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		"2026-09-06 10:02": "2026-09-06T10:02:00Z", "2026-09-06T10:02+02:00": "2026-09-06T08:02:00Z",
+		"06.09.2026": "2026-09-06T00:00:00Z", "06.09.2026 10:02": "2026-09-06T10:02:00Z",
+		"06.09.2026 10:02:03 +0200": "2026-09-06T08:02:03Z", "06.09.2026T10:02:03": "2026-09-06T10:02:03Z",
+		"09/06/2026": "", "06.13.2026": "", "6.9.2026": "", "06.09.26": "", "2026.09.06": "", "06.09.2026 1:02 PM": "",
+		"06.09.€026": "", "06.09.2026 10": "",
+	} {
+		got, fault := attributesOf(d, `{"id":1,"t":"x","at":"`+value+`"}`)
+		if want != "" {
+			want = `{"at":"` + want + `"}`
+		}
+		if got != want || (want == "") != (fault != nil) {
+			t.Errorf("%s: %s, %v; want %s", value, got, fault, want)
+		}
+	}
+}

@@ -28,8 +28,8 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 	case kindString:
 		t, ok := parseTime(d.text(v))
 		if !ok {
-			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z or 2006-01-02 15:04:05 "+
-				"-0700, or a date like 2006-01-02", quote(d.text(v)))
+			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 -0700 or "+
+				"02.01.2006 15:04, or a date like 2006-01-02", quote(d.text(v)))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
@@ -52,10 +52,15 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 // and shops mean it. ISO 8601 has no space before it; Ruby and Shopify write one.
 var zones = [...]string{"Z07:00", "", " -0700", "Z0700", "Z07"}
 
-// parseTime reads a date, or a date-time of ISO 8601 with any fraction of a second; a space may stand for the T.
+// parseTime reads a date, or a date-time of ISO 8601 with any fraction of a second, or without seconds; a space may
+// stand for the T. A date with dots is day, month and year, which nobody writes in another order; with slashes it would be
+// either.
 func parseTime(s string) (t time.Time, ok bool) {
 	if t, err := time.Parse(time.RFC3339, s); err == nil { // which has a path of its own there
 		return t, true
+	}
+	if len(s) >= len(time.DateOnly) && s[2] == '.' && s[5] == '.' {
+		s = s[6:10] + "-" + s[3:5] + "-" + s[:2] + s[10:]
 	}
 	if len(s) == len(time.DateOnly) {
 		t, err := time.Parse(time.DateOnly, s)
@@ -64,13 +69,15 @@ func parseTime(s string) (t time.Time, ok bool) {
 	if len(s) <= len(time.DateOnly) {
 		return t, false
 	}
-	layout := "2006-01-02T15:04:05"
+	day := time.DateOnly + "T"
 	if s[len(time.DateOnly)] == ' ' {
-		layout = time.DateTime
+		day = time.DateOnly + " "
 	}
-	for _, zone := range zones {
-		if t, err := time.Parse(layout+zone, s); err == nil {
-			return t, true
+	for _, clock := range [...]string{time.TimeOnly, "15:04"} {
+		for _, zone := range zones {
+			if t, err := time.Parse(day+clock+zone, s); err == nil {
+				return t, true
+			}
 		}
 	}
 	return t, false
