@@ -25,7 +25,8 @@ func LogOf(topic string) string { return topic + ".owner" }
 // Pipeline is who claims.
 type Pipeline struct {
 	Name, ID string
-	// Continues is the id of the pipeline that this one is with another number of shards, "" for none.
+	// Continues is the id of the pipeline that this one is with another number of shards or another mapping, "" for
+	// none.
 	Continues string
 	// Groups are its consumer groups. As long as one of them has members, the pipeline runs.
 	Groups []string

@@ -41,6 +41,9 @@ type Reshard struct {
 	Former []int `json:"former_shards,omitempty"`
 	// Attempt identifies the attempt that fills Into. An attempt that another has superseded cannot set Done.
 	Attempt string `json:"attempt,omitempty"`
+	// Remap: it is no change of the number of shards, but one of the mapping. Groups are the consumer groups of From.
+	Remap  bool     `json:"remap,omitempty"`
+	Groups []string `json:"groups,omitempty"`
 	// Done, in Into: the store is complete.
 	Done  bool      `json:"done,omitempty"`
 	Began time.Time `json:"began"`
@@ -70,7 +73,8 @@ func FormerShards(ctx context.Context, store sink.Store) ([]int, error) {
 	return from.Former, nil
 }
 
-// Continues returns the id of the pipeline that the one of a store is with another number of shards, "" for none.
+// Continues returns the id of the pipeline that the one of a store is with another number of shards, or with another
+// mapping, "" for none.
 func Continues(ctx context.Context, store sink.Store) (string, error) {
 	_, from, err := LoadReshards(ctx, store)
 	if err != nil || from == nil || !from.Done {
@@ -104,11 +108,11 @@ func CheckReshard(ctx context.Context, store sink.Store) error {
 	switch {
 	case err != nil:
 		return err
-	case into != nil:
+	case into != nil && !into.Remap:
 		return fmt.Errorf("store %s %w: 'giantstream reshard' has begun to write it to %s, with %d shards. Run that "+
 			"command until it says that it is complete, and start workers with that store. To take it back before it "+
 			"is complete, run it with --abort", store.URL(), ErrResharded, into.Into, into.Shards)
-	case from != nil && !from.Done:
+	case from != nil && !from.Done && !from.Remap:
 		return fmt.Errorf("store %s %w: 'giantstream reshard' fills it from %s, and has not come to its end. Run that "+
 			"command again, or take it back with --abort", store.URL(), ErrResharded, from.From)
 	}

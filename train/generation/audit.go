@@ -23,6 +23,11 @@ func Audit(ctx context.Context, a *audit.Audit, now time.Time) error {
 			return err
 		}
 	}
+	if a.Has(firstKey) {
+		if err := auditFirst(ctx, a); err != nil {
+			return err
+		}
+	}
 	for _, g := range numbers {
 		if err := auditOne(ctx, a, g, now); err != nil {
 			return fmt.Errorf("verify generation %d: %w", g, err)
@@ -41,6 +46,22 @@ func auditChoice(ctx context.Context, a *audit.Audit) error {
 	return a.Found(ctx, audit.Finding{Kind: audit.Lost, Object: choiceKey, What: err.Error(),
 		Lost: "which generations people have withdrawn or pinned",
 		Do:   "Restore the object, or remove it and decide again: 'giantstream generations --help'."}, "", nil)
+}
+
+func auditFirst(ctx context.Context, a *audit.Audit) error {
+	a.Claim(firstKey)
+	_, err := loadFirst(ctx, a.Store)
+	if err == nil {
+		a.Document(firstKey, true)
+		return nil
+	}
+	if !audit.IsDamage(err) {
+		return err
+	}
+	return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: firstKey, What: err.Error(),
+		Lost: "the number of the first generation, if there is none yet",
+		Do:   "If there is a generation, remove the object. Otherwise run 'giantstream remap' again on an empty store.",
+	}, "", nil)
 }
 
 func auditOne(ctx context.Context, a *audit.Audit, g int64, now time.Time) error {

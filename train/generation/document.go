@@ -468,8 +468,12 @@ func Newest(ctx context.Context, store sink.Store) (latest Latest, err error) {
 // is one (the resume of a build that died), else nil and the next free number.
 func Next(ctx context.Context, store sink.Store) (*Doc, int64, error) {
 	gens, err := Numbers(ctx, store)
-	if err != nil || len(gens) == 0 {
-		return nil, 1, err
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(gens) == 0 {
+		first, err := loadFirst(ctx, store)
+		return nil, first, err
 	}
 	last := gens[len(gens)-1]
 	d, err := Load(ctx, store, last)

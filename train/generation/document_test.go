@@ -122,3 +122,25 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 		t.Error("a document of format 99 was read")
 	}
 }
+
+// The first generation of a store has the number that the store was given, and later ones follow it.
+func TestBeginAt(t *testing.T) {
+	store := &memstore.Store{}
+	for range 2 {
+		if err := BeginAt(t.Context(), store, 1001); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, g, err := Next(t.Context(), store); g != 1001 || err != nil {
+		t.Errorf("the first generation is %d, %v", g, err)
+	}
+	if got, err := Numbers(t.Context(), store); err != nil || len(got) > 0 {
+		t.Errorf("generations %v, %v", got, err)
+	}
+	if err := sink.PutBytes(t.Context(), store, "generations/first.json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Next(t.Context(), store); !errors.Is(err, sink.ErrDamaged) {
+		t.Errorf("a damaged number: %v", err)
+	}
+}

@@ -141,6 +141,11 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.id, err = commitlog.EnsureIdentity(ctx, s.store, wiring.IdentityOf(s.cfg), o.AcceptSettings); err != nil {
 		return nil, err
 	}
+	if s.roles.Embed {
+		if err := commitlog.CheckRemap(ctx, s.store); err != nil {
+			return nil, err
+		}
+	}
 	s.topics = s.topics.Ranked(s.id.Inputs)
 	if err := s.connect(ctx); err != nil {
 		return nil, err

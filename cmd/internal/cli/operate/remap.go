@@ -24,16 +24,29 @@ func Remap(a *command.App) *cobra.Command {
 	var f remapFlags
 	cmd := &cobra.Command{
 		Use:   "remap",
-		Short: "Show what another mapping makes of a pipeline's records",
+		Short: "Read a pipeline's records again with another mapping, and take over",
 		Long: `A store keeps what its mapping (ingest.*, kafka.topics) has made of the records, so
-a pipeline does not start with another mapping. remap says how the mapping of a
-configuration differs from that of a store, what the difference needs, and what it
-changes in the first records of the topics, or of files.
+a pipeline does not start with another mapping. remap reads the topics again with
+the mapping of a configuration, into the store of that configuration, beside the
+pipeline that runs. When it has caught up, with a generation of its own, it takes
+the topics of embeddings over: the other pipeline ends, and workers are started
+with the new configuration. Sinks follow by themselves.
 
---from names the store of before. Without it, it is the configuration's.`,
-		Example: `  giantstream remap -c new.yaml --dry-run
-  giantstream remap -c new.yaml --from s3://bucket/catalog --dry-run
-  giantstream remap --from ./out --nodes p.csv --text title --dry-run`,
+The configuration has another pipeline, store and state_dir than that of before
+(and another kafka.group and kafka.topics.mirror, where these are set). --from names
+the store of before. Files are given again, with the flags of 'run', where the
+broker is inside the process.
+
+--dry-run changes nothing: it says how the mapping differs from that of a store (the
+configuration's without --from), what the difference needs, and what it changes in
+the first records. A run that was broken off goes on by the same command. The store
+of before stays; the way back is the same command with its configuration, and --from
+with the new store.`,
+		Example: `  giantstream remap -c new.yaml --from s3://bucket/catalog --dry-run
+  giantstream remap -c new.yaml --from s3://bucket/catalog
+  giantstream run -c new.yaml
+  giantstream remap -c before.yaml --from s3://bucket/catalog-2        # the way back
+  giantstream remap --from ./out --store ./out-2 --nodes p.csv --text title`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
@@ -48,6 +61,8 @@ type remapFlags struct {
 	dryRun   bool
 	asJSON   bool
 	records  int64
+
+	acceptMissing bool
 }
 
 func (f *remapFlags) register(cmd *cobra.Command) {
@@ -58,6 +73,8 @@ func (f *remapFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.from, "from", "", "the `STORE` that the pipeline has now")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what differs and what it changes, and do nothing")
 	cmd.Flags().Int64Var(&f.records, "records", 1000, "how many records to compare of each input")
+	cmd.Flags().BoolVar(&f.acceptMissing, "accept-missing", false,
+		"hand over although nodes of the store of before are missing in the new one, and delete their embeddings")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
@@ -81,8 +98,8 @@ type remapReport struct {
 }
 
 func (f *remapFlags) run(ctx context.Context, a *command.App) error {
-	if !f.dryRun {
-		return command.UsageError(errors.New("give --dry-run"))
+	if !f.dryRun && f.from == "" {
+		return command.UsageError(errors.New("name the store of before with --from, or give --dry-run"))
 	}
 	if f.records < 1 || f.records > command.CheckRecords {
 		return command.UsageError(fmt.Errorf("--records: give a number from 1 to %s",
@@ -91,6 +108,9 @@ func (f *remapFlags) run(ctx context.Context, a *command.App) error {
 	r, err := f.open(ctx)
 	if err != nil {
 		return err
+	}
+	if !f.dryRun {
+		return f.remap(ctx, a, r)
 	}
 	if r.report.Sample, err = f.sample(ctx, r); err != nil {
 		return err
@@ -222,8 +242,8 @@ const shown = 100
 func (r *remapping) printSample(p *command.Printer) {
 	p.Line("")
 	if r.report.Sample == nil {
-		p.Line("The broker is inside the process that runs: give the files, with the flags of 'run', to see what changes " +
-			"in their records.")
+		p.Line("The broker is inside the process that runs: give the files, with the flags of 'run', to see what " +
+			"changes in their records.")
 	}
 	for _, s := range r.report.Sample {
 		of := "the"
