@@ -10,8 +10,8 @@ const (
 )
 
 // Settle returns a rule with a support: its own or, if that is 0, the largest up to 3 by which items have partners
-// enough. Chance alone makes pairs of one order, so that where pairs are many those that come again tell more. In a shop
-// whose orders have two or three items of many thousands, hardly any pair comes again, and all tell something.
+// enough. Chance alone makes pairs of one order, so that where pairs are many those that come again tell more. In a
+// shop whose orders have two or three items of many thousands, hardly any pair comes again, and all tell something.
 func (x *Incidence) Settle(rule Rule, workers int) Rule {
 	if rule.MinSupport > 0 {
 		return rule

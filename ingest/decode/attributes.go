@@ -71,8 +71,8 @@ func ParseAttribute(s string) (a Attribute, err error) {
 	known := []AttributeType{Number, decimalComma, Boolean, String, Strings, Time}
 	switch {
 	case name == "" || len(name) > 64 || strings.ContainsFunc(name, notInName):
-		return a, fmt.Errorf("attribute %q: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -; write NAME[:TYPE][=PATH], such as "+
-			"%s:%s=%s", s, nameOfPath(a.Path), a.Type, cmp.Or(a.Path, "product.price"))
+		return a, fmt.Errorf("attribute %q: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -; write NAME[:TYPE][=PATH], "+
+			"such as %s:%s=%s", s, nameOfPath(a.Path), a.Type, cmp.Or(a.Path, "product.price"))
 	case !slices.Contains(known, a.Type):
 		return a, fmt.Errorf("attribute %q: %q is no type; there are %v", s, kind, known)
 	case a.Type == decimalComma:
@@ -87,6 +87,24 @@ var (
 	withComma = regexp.MustCompile(`^[+-]?(\d+|\d{1,3}([.'’ \x{a0}\x{202f}]\d{3})+)(,\d+)?$`)
 	groups    = regexp.MustCompile(`[.'’ \x{a0}\x{202f}]`)
 )
+
+// number reads a number as it is written, in a string of its own or not.
+func (a *Attribute) number(text string, quoted bool) (float64, *Fault) {
+	like := ""
+	switch {
+	case !a.Comma && withComma.MatchString(text):
+		like = "; the type decimal-comma reads it"
+	case a.Comma && quoted && !withComma.MatchString(text):
+		return 0, faultf(BadType, "attribute %s is %s; it must be a number like 1.234,50", a.Name, quote(text))
+	case a.Comma && quoted:
+		text = strings.Replace(groups.ReplaceAllString(text, ""), ",", ".", 1)
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return 0, faultf(BadType, "attribute %s is %s; it must be a number%s", a.Name, quote(text), like)
+	}
+	return f, nil
+}
 
 // nameOfPath is a name for what stands at a path: the last of its keys.
 func nameOfPath(path string) string {
@@ -191,18 +209,9 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		if v.kind != kindString && v.kind != kindNumber {
 			return b, wrong()
 		}
-		text, like := string(v.raw), ""
-		switch {
-		case !a.Comma && withComma.MatchString(text):
-			like = "; the type decimal-comma reads it"
-		case a.Comma && v.kind == kindString && !withComma.MatchString(text):
-			return b, faultf(BadType, "attribute %s is %s; it must be a number like 1.234,50", a.Name, quote(text))
-		case a.Comma && v.kind == kindString:
-			text = strings.Replace(groups.ReplaceAllString(text, ""), ",", ".", 1)
-		}
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return b, faultf(BadType, "attribute %s is %s; it must be a number%s", a.Name, quote(text), like)
+		f, fault := a.number(string(v.raw), v.kind == kindString)
+		if fault != nil {
+			return b, fault
 		}
 		return appendJSONNumber(b, f), nil
 	case Boolean:

@@ -28,8 +28,8 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 	case kindString:
 		t, ok := parseTime(d.text(v))
 		if !ok {
-			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 -0700 or "+
-				"02.01.2006 15:04, or a date like 2006-01-02", quote(d.text(v)))
+			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 -0700 "+
+				"or 02.01.2006 15:04, or a date like 2006-01-02", quote(d.text(v)))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
@@ -53,8 +53,8 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 var zones = [...]string{"Z07:00", "", " -0700", "Z0700", "Z07"}
 
 // parseTime reads a date, or a date-time of ISO 8601 with any fraction of a second, or without seconds; a space may
-// stand for the T. A date with dots is day, month and year, which nobody writes in another order; with slashes it would be
-// either.
+// stand for the T. A date with dots is day, month and year, which nobody writes in another order; with slashes it would
+// be either.
 func parseTime(s string) (t time.Time, ok bool) {
 	if t, err := time.Parse(time.RFC3339, s); err == nil { // which has a path of its own there
 		return t, true

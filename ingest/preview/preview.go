@@ -426,8 +426,8 @@ func (p *Preview) Err(names map[string]string) error {
 		}
 		if n := s.dead(); 2*n > s.Records && len(errs) == before {
 			f := s.Faults[0]
-			errs = append(errs, fmt.Errorf("%d of the %d records that were read would be dead letters, such as %s: %s", n,
-				s.Records, f.Example, f.Message))
+			errs = append(errs, fmt.Errorf("%d of the %d records that were read would be dead letters, such as %s: %s",
+				n, s.Records, f.Example, f.Message))
 		}
 	}
 	if len(errs) == 0 {

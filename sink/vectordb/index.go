@@ -190,8 +190,8 @@ type Index interface {
 	Serve(ctx context.Context, t Table, c Catalog) error
 	// Drop removes a table that no reader is led to.
 	Drop(ctx context.Context, t Table) error
-	// Remaining returns the tables that have a row of any of the nodes, and of how many. It needs no Open, takes nothing
-	// over and changes nothing.
+	// Remaining returns the tables that have a row of any of the nodes, and of how many. It needs no Open, takes
+	// nothing over and changes nothing.
 	Remaining(ctx context.Context, nodes []string) (map[string]int, error)
 	Close() error
 }

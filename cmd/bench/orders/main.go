@@ -73,7 +73,8 @@ func main() {
 		stage.Exit("orders", b.support(context.Background(), path, *until, *to, *seeds))
 		return
 	}
-	stage.Exit("orders", b.run(context.Background(), path, *until, *to, thinned{cmp.Or(*trained, *until), *most, *share}, *rules, *seeds))
+	keep := thinned{cmp.Or(*trained, *until), *most, *share}
+	stage.Exit("orders", b.run(context.Background(), path, *until, *to, keep, *rules, *seeds))
 }
 
 // thinned says what is kept of the training invoices.

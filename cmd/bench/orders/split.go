@@ -81,8 +81,8 @@ func (s *split) age(from time.Time) {
 	}
 }
 
-// thin leaves some items of each invoice that is trained, and a share of these invoices, as a shop of smaller baskets or
-// of fewer customers would have them. They are drawn. What is asked stays.
+// thin leaves some items of each invoice that is trained, and a share of these invoices, as a shop of smaller baskets
+// or of fewer customers would have them. They are drawn. What is asked stays.
 func (s *split) thin(most int, share float64) {
 	random := rand.New(rand.NewPCG(1, 1))
 	s.training = slices.DeleteFunc(s.training, func(*invoice) bool { return random.Float64() >= share })

@@ -153,7 +153,11 @@ func printEvaluation(p *command.Printer, d *generation.Doc) {
 	for _, e := range evaluations {
 		name := fit.Title(e.Encoder)
 		row := []string{"  " + name, "-", "-", "-"}
-		if l := e.Links; l != nil {
+		switch l := e.Links; {
+		case l == nil:
+		case l.Edges < eval.MinCases: // of three edges, all may be found by chance
+			row = []string{"  " + name, command.TooFew, command.TooFew, command.TooFew}
+		default:
 			row = []string{"  " + name, fmt.Sprintf("%.3f ± %.3f", l.AUC, l.AUCStdErr), fmt.Sprintf("%.3f", l.MRR),
 				fmt.Sprintf("%.3f", l.Hits10)}
 		}
