@@ -28,8 +28,8 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 	case kindString:
 		t, ok := parseTime(d.text(v))
 		if !ok {
-			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 -0700 "+
-				"or 02.01.2006 15:04, or a date like 2006-01-02", quote(d.text(v)))
+			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 "+
+				"-0700 or 02.01.2006 15:04, or a date like 2006-01-02", quote(d.text(v)))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
