@@ -61,7 +61,7 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.StringArrayVar(&f.Attributes, "attributes", nil,
 		"files with attributes or vectors of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
 	fl.StringArrayVar(&f.attributes, "attribute", nil, "field that is carried beside the text and not embedded: "+
-		"`NAME[:TYPE][=FIELD]`, with the type string, number, boolean, time or strings (repeatable)")
+		"`NAME[:TYPE][=FIELD]`, with the type string, number, decimal-comma, boolean, time or strings (repeatable)")
 	fl.StringArrayVar(&f.vectors, "vector", nil, "field with numbers that a model has made of the node: "+
 		"`NAME=FIELD:LENGTH[:float16]` (repeatable)")
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
@@ -89,7 +89,7 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.BoolVar(&f.read.SkipWithoutText, "skip-without-text", false,
 		"leave out node records without text, such as the further rows of a product in Shopify's exports")
 	fl.BoolVar(&f.allowUnmatched, "allow-unmatched", false,
-		"go on although none of the first records has a field of the mapping")
+		"go on although the first records do not fit the mapping")
 	fl.BoolVar(&f.directed, "directed", false, "edges have a direction: only destinations are labels")
 }
 
