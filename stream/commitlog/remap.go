@@ -98,8 +98,8 @@ func (r *Remap) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Complete lets the pipeline of Into publish. It publishes all of its nodes, whatever it published before: what is
-// known of that is of before the pipeline of From took over.
+// Complete lets the pipeline of Into publish all of its nodes. What Into says of earlier publications goes: the
+// pipeline of From has published since.
 func (r *Remap) Complete(ctx context.Context) error {
 	left, filled, err := LoadReshards(ctx, r.Into)
 	if err != nil {

@@ -133,7 +133,7 @@ func sampled(g Graph, reach float64, most int) (positions, instances float64) {
 	return s, n * (1 - math.Pow(1-s/n, 1/(1+brings)))
 }
 
-// reach is that of a graph of which so many instances filled a sample: what sampled was told to return them.
+// reach is the reach with which sampled returns the instances that filled a sample.
 func reach(g Graph, sample, instances int) float64 {
 	n := float64(g.Nodes)
 	if g.Links == 0 || instances >= sample || float64(sample) >= n {

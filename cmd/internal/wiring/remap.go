@@ -17,7 +17,7 @@ type Remapped struct {
 	To    string `json:"to"`
 	// Needs says what takes the change over, for people.
 	Needs string `json:"needs"`
-	// OtherNodes: with it the records are about other nodes, so nothing of before is comparable.
+	// OtherNodes says that the records are about other nodes, which nothing can be compared with.
 	OtherNodes bool `json:"other_nodes,omitempty"`
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // handover is a change of the mapping under way: the pipeline of a new store, which reads everything again and then
-// takes over from the one of before.
+// takes over from the former one.
 type handover struct {
 	*remapping
 	*command.Workplace
@@ -37,13 +37,13 @@ type remapResult struct {
 	Pipeline   string `json:"pipeline"`
 	ID         string `json:"id"`
 	Generation int64  `json:"generation"`
-	// Published is up to which manifest of each shard the pipeline of before has published.
+	// Published is up to which manifest of each shard the former pipeline has published.
 	Published []int64 `json:"published"`
-	// Deleted is how many nodes of before are not in the new store, whose embeddings were deleted.
+	// Deleted is how many nodes of the former store are not in the new store, whose embeddings were deleted.
 	Deleted int64 `json:"deleted"`
 }
 
-// room is between the numbers of generations of two pipelines. The one of before builds more of them while the records
+// room is between the numbers of generations of two pipelines. The former one builds more of them while the records
 // are read again, and no consumer may meet a number twice.
 const room = 1000
 
@@ -110,7 +110,7 @@ func (f *remapFlags) remap(ctx context.Context, a *command.App, r *remapping) (e
 	return h.handOver(ctx)
 }
 
-// checkNames refuses a configuration that would meet the pipeline of before. What it cannot know is refused where it is
+// checkNames refuses a configuration that would meet the former pipeline. What it cannot know is refused where it is
 // met: groups, mirror topics and states have the id of their pipeline.
 func (h *handover) checkNames() error {
 	switch {
@@ -144,7 +144,7 @@ func (h *handover) catchUp(ctx context.Context, acceptMissing bool) error {
 	if _, _, err := h.service.UpToDate(ctx); err != nil {
 		return err
 	}
-	// What the pipeline of before has committed by now was sent before the drain that follows.
+	// What the former pipeline has committed by now was sent before the drain that follows.
 	was, err := commitlog.CurrentCut(ctx, h.from, h.id.Shards)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (h *handover) catchUp(ctx context.Context, acceptMissing bool) error {
 		"The pipeline of before goes on undisturbed", command.Plural(missing, "node"), example)
 }
 
-// eachUnheard calls each with the rows of nodes that the store of before has at a cut and the new one has no row of.
+// eachUnheard calls each with the rows of nodes that the former store has at a cut and the new one has no row of.
 func (h *handover) eachUnheard(ctx context.Context, was commitlog.Cut, each func(commitlog.Row) error) error {
 	now, err := commitlog.CurrentCut(ctx, h.Store, h.id.Shards)
 	if err != nil {
@@ -182,7 +182,7 @@ func (h *handover) eachUnheard(ctx context.Context, was commitlog.Cut, each func
 	return nil
 }
 
-// handOver ends the publication of the pipeline of before and lets that of the new store publish. Each step may be
+// handOver ends the publication of the former pipeline and lets that of the new store publish. Each step may be
 // repeated.
 func (h *handover) handOver(ctx context.Context) error {
 	if !h.cfg.Kafka.Embedded() {
@@ -201,7 +201,7 @@ func (h *handover) handOver(ctx context.Context) error {
 	if err := h.claim(ctx); err != nil {
 		return err
 	}
-	// The pipeline of before has published its last. What it knew, the new one knows after this.
+	// The former pipeline has published its last record. After this the new one has read all that it had.
 	if err := h.service.Drain(ctx); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (h *handover) handOver(ctx context.Context) error {
 	return h.change.Complete(ctx)
 }
 
-// checkOwners refuses topics of a third pipeline, and learns in which groups the one of before is.
+// checkOwners refuses topics of a third pipeline, and learns in which groups the former one is.
 func (h *handover) checkOwners(ctx context.Context) error {
 	for _, topic := range h.topics {
 		o, err := h.ownerOf(ctx, topic)
@@ -245,7 +245,7 @@ func (h *handover) ownerOf(ctx context.Context, topic string) (*owner.Owner, err
 	return owner.Load(ctx, h.service.Client(), topic, ids[topic].ID)
 }
 
-// claim takes the topics over and returns once no worker of the pipeline of before runs: those that publish end by
+// claim takes the topics over and returns once no worker of the former pipeline runs: those that publish end by
 // themselves, within seconds.
 func (h *handover) claim(ctx context.Context) error {
 	mine, err := wiring.OwnerOf(ctx, h.cfg, h.Store, h.service.Identity())
@@ -279,7 +279,7 @@ func (h *handover) claim(ctx context.Context) error {
 	})
 }
 
-// deleteUnheard sends tombstones of nodes that the pipeline of before may have published, and that the new one has no
+// deleteUnheard sends tombstones of nodes that the former pipeline may have published, and that the new one has no
 // row of. Of deletions that it has rows of, the new pipeline sends them itself.
 func (h *handover) deleteUnheard(ctx context.Context) error {
 	was, err := commitlog.CurrentCut(ctx, h.from, h.id.Shards)

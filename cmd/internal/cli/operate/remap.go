@@ -81,7 +81,7 @@ func (f *remapFlags) register(cmd *cobra.Command) {
 // remapping is a change of the mapping of a pipeline.
 type remapping struct {
 	cfg    *config.Config // of afterwards
-	before *config.Config // the same, with the mapping of before
+	before *config.Config // the same, with the former mapping
 	from   sink.Store
 	id     commitlog.Identity // of from
 	report remapReport
@@ -126,7 +126,7 @@ func (f *remapFlags) run(ctx context.Context, a *command.App) error {
 	return err
 }
 
-// open loads the configuration of afterwards and the mapping of the store of before.
+// open loads the configuration of afterwards and the mapping of the former store.
 func (f *remapFlags) open(ctx context.Context) (*remapping, error) {
 	if err := f.inputs.UseProfile(f.pipeline.Profile); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (f *remapFlags) open(ctx context.Context) (*remapping, error) {
 	return r, nil
 }
 
-// load returns the configuration of afterwards. Without a file, what no flag changes is as the store of before has it.
+// load returns the configuration of afterwards. Without a file, what no flag changes is as the former store has it.
 func (f *remapFlags) load() (*config.Config, error) {
 	if f.pipeline.File != "" || f.from == "" {
 		return f.pipeline.Load()
