@@ -110,7 +110,8 @@ func attributesOf(d *decode.Decoder, value string) (string, *decode.Fault) {
 // A decimal comma is read where the mapping says so, and nowhere else: 1,234 is a thousand to some.
 func TestDecimalComma(t *testing.T) {
 	for value, want := range map[string]string{
-		`"12,50"`: "12.5", `"1.234,50"`: "1234.5", `"1 234 567,8"`: "1234567.8", `"-3"`: "-3", `"1.234"`: "1234", `12.5`: "12.5",
+		`"12,50"`: "12.5", `"1.234,50"`: "1234.5", `"1 234 567,8"`: "1234567.8", `"-3"`: "-3",
+		`"1.234"`: "1234", `12.5`: "12.5",
 		`"12.50"`: "it must be a number like 1.234,50", `"1,2,3"`: "must be", `"1.23,4"`: "must be", `"12,50 €"`: "must be",
 	} {
 		d, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"t"},
