@@ -272,6 +272,10 @@ func (w *world) busy() string {
 			}
 		}
 	}
+	// What began before everything healed may become a generation, which is to be published.
+	if n := w.building.Load(); n > 0 {
+		return fmt.Sprintf("%d processes build a generation", n)
+	}
 	ctx := context.Background()
 	at, err := w.stand(ctx, &w.store)
 	if err != nil {

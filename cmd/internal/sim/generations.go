@@ -129,11 +129,11 @@ func (p *process) refresh() {
 		if !due || w.isHealed() {
 			continue
 		}
-		held, err := l.Acquire(p.ctx)
-		if err != nil {
-			continue
+		w.building.Add(1)
+		if held, err := l.Acquire(p.ctx); err == nil {
+			p.build(a, held, number)
 		}
-		p.build(a, held, number)
+		w.building.Add(-1)
 	}
 }
 

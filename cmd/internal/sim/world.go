@@ -32,10 +32,11 @@ type world struct {
 	owner []int // machine that the group gave the shard to last
 	kills int
 
-	healed atomic.Bool // no failures any more
-	mu     sync.Mutex
-	outOf  map[string]time.Time // by service: until when it is away
-	failed string               // the first broken rule
+	healed   atomic.Bool  // no failures any more
+	building atomic.Int32 // processes that build a generation
+	mu       sync.Mutex
+	outOf    map[string]time.Time // by service: until when it is away
+	failed   string               // the first broken rule
 }
 
 // machine has a disk, which outlives processes.
