@@ -167,7 +167,7 @@ type AttributeFields struct {
 type BasketFields struct {
 	Topic     string `yaml:"topic" effect:"graph"`  // "": none
 	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf, debezium
-	ID        string `yaml:"id" effect:"graph"`
+	ID        List   `yaml:"id" effect:"graph"`     // several fields that tell orders apart together
 	Items     string `yaml:"items" effect:"graph"`
 	Quantity  string `yaml:"quantity" effect:"graph"`   // "": 1 of each item
 	Time      string `yaml:"time" effect:"graph"`       // "": the event time

@@ -79,6 +79,14 @@ func (v *validator) required(path, value string) {
 	v.check(value != "", path, "must be given")
 }
 
+// listed checks a list that needs an entry.
+func (v *validator) listed(path string, fields List) {
+	v.check(len(fields) > 0, path, "must name at least one field")
+	for i, field := range fields {
+		v.required(listPath(path, i, len(fields)), field)
+	}
+}
+
 const maxShards = 4096
 
 var (
@@ -208,10 +216,7 @@ func (v *validator) topics(c *Config) {
 
 func (v *validator) ingest(in *Ingest) {
 	v.required("ingest.nodes.id", in.Nodes.ID)
-	v.check(len(in.Nodes.Text) > 0, "ingest.nodes.text", "must name at least one field")
-	for i, field := range in.Nodes.Text {
-		v.required(listPath("ingest.nodes.text", i, len(in.Nodes.Text)), field)
-	}
+	v.listed("ingest.nodes.text", in.Nodes.Text)
 	v.required("ingest.edges.src", in.Edges.Src)
 	v.required("ingest.edges.dst", in.Edges.Dst)
 	v.oneOf("ingest.edges.mode", in.Edges.Mode)
@@ -254,7 +259,7 @@ func (v *validator) baskets(b *BasketFields) {
 		return
 	}
 	v.check(topicName.MatchString(b.Topic), "ingest.baskets.topic", "must be 1 to 249 of A-Z, a-z, 0-9, ., _ and -")
-	v.required("ingest.baskets.id", b.ID)
+	v.listed("ingest.baskets.id", b.ID)
 	v.required("ingest.baskets.items", b.Items)
 }
 

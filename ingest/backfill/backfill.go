@@ -243,7 +243,7 @@ func orderColumns(m *decode.OrderMapping) columns {
 		kind = "" // a constant
 	}
 	c := columnsOf(m.EventTime, []string{m.Items},
-		append(decode.Paths(m.Deleted), m.ID, m.Quantity, m.Time, kind, m.Customer)...)
+		append(slices.Concat(decode.Paths(m.Deleted), m.ID), m.Quantity, m.Time, kind, m.Customer)...)
 	if name, _, nested := decode.FirstField(m.Quantity); name != "" && !nested {
 		c.lists = append(c.lists, name)
 	}

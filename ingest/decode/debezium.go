@@ -261,7 +261,9 @@ func (d *Decoder) rowBefore(c *change) (p priorRow, fault *Fault) {
 	if fault := d.scanRow(c.before); fault != nil {
 		return p, fault
 	}
-	if v, ok := d.one(slotID); ok && !placeholder(v) {
+	if d.orders.joins() {
+		p.id, _ = d.joinedID(true)
+	} else if v, ok := d.one(slotID); ok && !placeholder(v) {
 		p.id, _ = d.idOf(v, "id")
 	}
 	if d.edges {

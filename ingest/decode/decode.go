@@ -154,7 +154,7 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 	d.firstCondition = slotText + slot(d.texts+len(d.attributes)+len(d.vectors)+len(d.ends))
 	switch {
 	case d.orders != nil:
-		d.firstCondition += orderSlots
+		d.firstCondition += d.orders.slots()
 	case d.edges:
 		d.firstCondition += edgeSlots
 	}
@@ -387,6 +387,9 @@ func firstInvalid(b []byte) int {
 
 // id returns the id (source) from the value or else from the key.
 func (d *Decoder) id(key []byte) (string, *Fault) {
+	if d.orders.joins() && len(d.scan.data) > 0 {
+		return d.joinedID(d.changes != nil && d.wasGone)
+	}
 	v, ok := d.one(slotID)
 	if !ok || d.changes != nil && d.wasGone && placeholder(v) {
 		return d.KeyID(key)

@@ -96,6 +96,8 @@ func TestNodes(t *testing.T) {
 			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106000000}})},
 		{"Python", shop, "", `{"asin":"B1","updated":"2020-02-03 04:05:06+01:00"}`,
 			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106000000}})},
+		{"BigQuery", shop, "", `{"asin":"B1","updated":"2020-02-03 03:05:06.5 UTC"}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106500000}})},
 		{"no offset", shop, "", `{"asin":"B1","updated":"2020-02-03T03:05:06"}`,
 			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106000000}})},
 		{"no offset, and a space", shop, "", `{"asin":"B1","updated":"2020-02-03 03:05:06.5"}`,

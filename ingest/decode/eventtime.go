@@ -49,8 +49,9 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 }
 
 // zones are how an offset from UTC may be written. A date-time without one is taken for UTC, as exports of databases
-// and shops mean it. ISO 8601 has no space before it; Ruby and Shopify write one.
-var zones = [...]string{"Z07:00", "", " -0700", "Z0700", "Z07"}
+// and shops mean it. ISO 8601 has no space before it; Ruby and Shopify write one, BigQuery
+// one and the zone's name.
+var zones = [...]string{"Z07:00", "", " -0700", "Z0700", "Z07", " UTC"}
 
 // parseTime reads a date, or a date-time of ISO 8601 with any fraction of a second, or without seconds; a space may
 // stand for the T. A date with dots is day, month and year, which nobody writes in another order; with slashes it would

@@ -102,6 +102,9 @@ func (d *Decoder) KeyID(key []byte) (string, *Fault) {
 	case key[0] != '{':
 		return "", faultf(missing, "no %s in the value, and the key %s is JSON but no object; send the id itself, "+
 			"without quotes, as the key", name, quote(string(key)))
+	case d.orders.joins():
+		return "", faultf(missing, "no %s in the value, and the key %s is an object; an id of several fields is read "+
+			"from values alone (ingest.baskets.id)", name, quote(string(key)))
 	}
 	id, ends, ok := d.key.found()
 	if !ok {

@@ -18,8 +18,9 @@ import (
 type OrderMapping struct {
 	// Debezium as in NodeMapping.
 	Debezium bool
-	// ID of the order; a value without one takes the record's key.
-	ID string
+	// ID of the order; a value without one takes the record's key. Where no field tells orders apart alone, several
+	// do together, such as the customer and the day.
+	ID []string
 	// Items are what was ordered: one, a list, or several (`line_items[*].sku`).
 	Items string
 	// Quantity of each item; "" or an absent field is 1. It lies beside the item (`line_items[*].quantity`), or
@@ -58,8 +59,9 @@ const customerBytes = 16
 // orderDecoding is what a decoder of orders knows of its mapping.
 type orderDecoding struct {
 	maxItems int
-	kind     string // of all orders, "" if a field says it
-	beside   bool   // quantities lie in the same element as items, not at the same index of another list
+	idParts  []string // the paths of an id of several fields, else none
+	kind     string   // of all orders, "" if a field says it
+	beside   bool     // quantities lie in the same element as items, not at the same index of another list
 }
 
 // Orders returns a decoder for a topic of orders, which is an input of a pipeline with that many shards.
@@ -70,7 +72,7 @@ func Orders(m OrderMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 		d.changes = newChangeReader()
 	}
 	switch {
-	case m.ID == "" || m.Items == "":
+	case len(m.ID) == 0 || slices.Contains(m.ID, "") || m.Items == "":
 		return nil, errors.New("mapping of baskets: id and items both need a path")
 	case m.MaxItems < 1:
 		return nil, fmt.Errorf("mapping of baskets.max_items: %d is less than 1", m.MaxItems)
@@ -96,15 +98,56 @@ func Orders(m OrderMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 	if d.orders.beside, err = beside(m.Items, m.Quantity); err != nil {
 		return nil, errors.Join(&FieldError{Field: "baskets.quantity", Err: err})
 	}
-	return d, d.init([]mappedField{
-		{name: "baskets.id", path: m.ID, slot: slotID},
+	fields := []mappedField{
+		{name: "baskets.id", path: m.ID[0], slot: slotID},
 		{name: "baskets.items", path: m.Items, slot: slotEnds, many: true},
 		{name: "baskets.quantity", path: m.Quantity, slot: slotQuantity, many: true},
 		{name: "baskets.time", path: m.Time, slot: slotPlaced},
 		{name: "baskets.event_time", path: m.EventTime, slot: slotTime},
 		{name: "baskets.kind", path: kind, slot: slotKind},
 		{name: "baskets.customer", path: m.Customer, slot: slotCustomer},
-	}, "baskets.deleted", m.Deleted, l, shards)
+	}
+	if len(m.ID) > 1 {
+		d.orders.idParts = m.ID
+		for i, path := range m.ID[1:] {
+			fields = append(fields, mappedField{name: "baskets.id", path: path, slot: idPart(i + 1)})
+		}
+	}
+	return d, d.init(fields, "baskets.deleted", m.Deleted, l, shards)
+}
+
+// idPart is the slot of a field of an id that several make up.
+func idPart(i int) slot {
+	if i == 0 {
+		return slotID
+	}
+	return orderEnd + slot(i-1)
+}
+
+// joins reports whether several fields make up an id.
+func (o *orderDecoding) joins() bool { return o != nil && len(o.idParts) > 0 }
+
+// slots is how many slots the further fields have.
+func (o *orderDecoding) slots() slot { return orderSlots + slot(max(len(o.idParts)-1, 0)) }
+
+var escapePart = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+
+// joinedID returns the id that several fields of a row make up: c17|2026-03-01. No other fields give the same one.
+// before: the row is one before a change, which may have placeholders.
+func (d *Decoder) joinedID(before bool) (string, *Fault) {
+	parts := make([]string, len(d.orders.idParts))
+	for i, path := range d.orders.idParts {
+		v, ok := d.one(idPart(i))
+		if !ok || before && placeholder(v) {
+			return "", faultf(MissingID, "no %s in the value, a part of the order's id (ingest.baskets.id)", path)
+		}
+		part, fault := d.idOf(v, path)
+		if fault != nil {
+			return "", fault
+		}
+		parts[i] = escapePart.Replace(part)
+	}
+	return checkID(strings.Join(parts, "|"), "id")
 }
 
 // beside reports whether the paths lead into the elements of one list. If they do not, each may have one list at most,

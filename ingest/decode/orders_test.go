@@ -14,7 +14,7 @@ import (
 	"giantstream/stream/mutation"
 )
 
-var shopOrders = decode.OrderMapping{ID: "id", Items: "lines[*].sku", Quantity: "lines[*].n", Time: "placed",
+var shopOrders = decode.OrderMapping{ID: []string{"id"}, Items: "lines[*].sku", Quantity: "lines[*].n", Time: "placed",
 	Kind: "kind", Customer: "who", Deleted: "status == cancelled", MaxItems: 3}
 
 func orders(t *testing.T, m decode.OrderMapping) *decode.Decoder {
@@ -35,8 +35,8 @@ func linesOf(items ...any) (lines []mutation.Line) {
 
 func TestOrders(t *testing.T) {
 	add := func(m decode.OrderMapping) decode.OrderMapping { m.Mode = decode.Add; return m }
-	row := decode.OrderMapping{ID: "id", Items: "sku", Quantity: "n", Deleted: "gone", MaxItems: 3}
-	lists := decode.OrderMapping{ID: "id", Items: "skus", Quantity: "counts", MaxItems: 3, Mode: decode.Replace}
+	row := decode.OrderMapping{ID: []string{"id"}, Items: "sku", Quantity: "n", Deleted: "gone", MaxItems: 3}
+	lists := decode.OrderMapping{ID: []string{"id"}, Items: "skus", Quantity: "counts", MaxItems: 3, Mode: decode.Replace}
 	const set, plus, minus = mutation.SetOrder, mutation.AddLines, mutation.RemoveLines
 	for _, tt := range []struct {
 		name    string
@@ -94,8 +94,8 @@ func TestOrders(t *testing.T) {
 
 // A record with anything that cannot be read states nothing: half an order would be another order.
 func TestOrdersRefused(t *testing.T) {
-	row := decode.OrderMapping{ID: "id", Items: "sku", Mode: decode.Add, MaxItems: 3}
-	lists := decode.OrderMapping{ID: "id", Items: "skus", Quantity: "count", MaxItems: 3, Mode: decode.Replace}
+	row := decode.OrderMapping{ID: []string{"id"}, Items: "sku", Mode: decode.Add, MaxItems: 3}
+	lists := decode.OrderMapping{ID: []string{"id"}, Items: "skus", Quantity: "count", MaxItems: 3, Mode: decode.Replace}
 	for _, tt := range []struct {
 		mapping decode.OrderMapping
 		value   string
@@ -153,8 +153,8 @@ func TestOrderSaysWhenWhatAndWho(t *testing.T) {
 }
 
 func TestOrdersOfChangeEvents(t *testing.T) {
-	row := decode.OrderMapping{Debezium: true, ID: "order_id", Items: "sku", Quantity: "n", Mode: decode.Add, MaxItems: 3}
-	whole := decode.OrderMapping{Debezium: true, ID: "id", Items: "skus", MaxItems: 3, Mode: decode.Replace}
+	row := decode.OrderMapping{Debezium: true, ID: []string{"order_id"}, Items: "sku", Quantity: "n", Mode: decode.Add, MaxItems: 3}
+	whole := decode.OrderMapping{Debezium: true, ID: []string{"id"}, Items: "skus", MaxItems: 3, Mode: decode.Replace}
 	for _, tt := range []struct {
 		mapping    decode.OrderMapping
 		key, value string
@@ -206,10 +206,65 @@ func TestOrderMappingRefused(t *testing.T) {
 		case "mode":
 			m.Mode = "append"
 		case "id":
-			m.ID = "ids[*]"
+			m.ID = []string{"ids[*]"}
 		}
 		if _, err := decode.Orders(m, 4, attributeLimits, 1); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", tt.mapping, err)
+		}
+	}
+}
+
+// Fields that make up an id give different orders different ids, whatever characters they hold.
+func TestOrdersOfSeveralFields(t *testing.T) {
+	m := decode.OrderMapping{ID: []string{"who", "day"}, Items: "sku", MaxItems: 3}
+	change := m
+	change.Debezium = true
+	for _, tt := range []struct {
+		mapping decode.OrderMapping
+		key     string
+		value   string
+		id      string // or what the fault says
+	}{
+		{m, "", `{"who":17,"day":"2026-03-01","sku":"a"}`, "17|2026-03-01"},
+		{m, "", `{"who":"a|b","day":"c","sku":"a"}`, `a\|b|c`},
+		{m, "", `{"who":"a","day":"b|c","sku":"a"}`, `a|b\|c`},
+		{m, "", `{"who":"a\\","day":"b","sku":"a"}`, `a\\|b`},
+		{m, "", `{"who":"a","day":"\\|b","sku":"a"}`, `a|\\\|b`},
+		{m, "17|2026-03-01", "", "17|2026-03-01"}, // null deletes
+		{change, "", `{"op":"u","before":{"who":17,"day":"2026-03-01","sku":"b"},
+			"after":{"who":17,"day":"2026-03-01","sku":"a"}}`, "17|2026-03-01"},
+		{change, "", `{"op":"u","before":{"who":17,"day":"","sku":""},
+			"after":{"who":17,"day":"2026-03-01","sku":"a"}}`, "17|2026-03-01"}, // no REPLICA IDENTITY FULL
+		{change, "", `{"op":"d","before":{"who":17,"day":"2026-03-01","sku":"a"},"after":null}`, "17|2026-03-01"},
+		{change, "", `{"op":"d","before":{"who":17,"day":"","sku":"a"},"after":null}`, "no day in the value"},
+		{change, "", `{"op":"u","before":{"who":17,"day":"2026-03-01","sku":"a"},
+			"after":{"who":17,"day":"2026-03-02","sku":"a"}}`, `from "17|2026-03-01" to "17|2026-03-02"`},
+		{m, "key", `{"who":17,"sku":"a"}`, "no day in the value"},
+		{m, "", `{"who":"","day":"2026-03-01","sku":"a"}`, "who is empty"},
+		{m, `{"who":17,"day":"2026-03-01"}`, "", "an object"},
+	} {
+		d, err := decode.Orders(tt.mapping, 4, attributeLimits, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := decode.Record{Key: []byte(tt.key)}
+		if tt.value != "" {
+			r.Value = []byte(tt.value)
+		}
+		got, fault := d.Decode(r, nil)
+		switch {
+		case fault != nil:
+			if !strings.Contains(fault.Message, tt.id) {
+				t.Errorf("%s %s: %v", tt.key, tt.value, fault)
+			}
+		case len(got) == 0 || got[len(got)-1].ID != tt.id:
+			t.Errorf("%s %s: %+v, want the id %s", tt.key, tt.value, got, tt.id)
+		}
+	}
+	for _, ids := range [][]string{nil, {""}, {"who", ""}} {
+		m.ID = ids
+		if _, err := decode.Orders(m, 4, attributeLimits, 1); err == nil {
+			t.Errorf("%q is taken for an id", ids)
 		}
 	}
 }
@@ -233,8 +288,8 @@ func FuzzOrders(f *testing.F) {
 		f.Add([]byte(`{"id":"a","skus":"x"}`), []byte(s))
 	}
 	all := []decode.OrderMapping{shopOrders,
-		{ID: "id", Items: "skus", Quantity: "counts", Deleted: "gone", Mode: decode.Add, MaxItems: 3},
-		{Debezium: true, ID: "id", Items: "skus", Quantity: "counts", Mode: decode.Add, MaxItems: 3}}
+		{ID: []string{"id"}, Items: "skus", Quantity: "counts", Deleted: "gone", Mode: decode.Add, MaxItems: 3},
+		{Debezium: true, ID: []string{"id"}, Items: "skus", Quantity: "counts", Mode: decode.Add, MaxItems: 3}}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		for _, m := range all {
 			got, fault := orders(t, m).Decode(decode.Record{Key: key, Value: value, Time: stamp}, nil)

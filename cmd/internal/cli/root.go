@@ -57,6 +57,7 @@ Start here:
 	root.AddCommand(helpExitCodes(), command.Version(a))
 	command.HelpOnGroups(root)
 	command.CheckArgs(root)
+	command.TakeFlagsOnce(root)
 	completions(root)
 	return root
 }

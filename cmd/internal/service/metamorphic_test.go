@@ -170,7 +170,7 @@ func mapStatements(cfg *config.Config) {
 	cfg.Ingest.Edges.Weight, cfg.Ingest.Edges.Kind = "weight", "kind"
 	cfg.Ingest.Edges.Directed = []string{"accessory_of"}
 	b := &cfg.Ingest.Baskets
-	b.Topic, b.ID, b.Items, b.EventTime = "orders", "order", "items[*]", "at"
+	b.Topic, b.ID, b.Items, b.EventTime = "orders", config.List{"order"}, "items[*]", "at"
 }
 
 // statementsOfAGraph are several about many nodes and edges, some of which go and some of which

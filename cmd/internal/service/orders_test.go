@@ -68,7 +68,7 @@ func TestOrdersFromTopicAndFilesGiveTheSameRows(t *testing.T) {
 		store := &memstore.Store{}
 		s, cfg := startService(t, Options{Store: store, Log: slog.New(slog.DiscardHandler)}, func(c *config.Config) {
 			b := &c.Ingest.Baskets
-			b.Topic, b.ID, b.Time, b.EventTime = "orders", "order", "placed", "at"
+			b.Topic, b.ID, b.Time, b.EventTime = "orders", config.List{"order"}, "placed", "at"
 			if b.Items, b.Quantity = "sku", "n"; live {
 				b.Items, b.Quantity = "lines[*].sku", "lines[*].n"
 			}
@@ -207,7 +207,7 @@ func TestOrdersAreAnsweredAsTheyCome(t *testing.T) {
 	roles.Serve = true
 	s, cfg := testServiceWith(t, store, roles, listen(t), func(c *config.Config) {
 		b := &c.Ingest.Baskets
-		b.Topic, b.ID, b.Time, b.EventTime = "orders", "order", "placed", "at"
+		b.Topic, b.ID, b.Time, b.EventTime = "orders", config.List{"order"}, "placed", "at"
 		b.Items, b.Quantity = "lines[*].sku", "lines[*].n"
 		c.Refresh.MinChanges = 1 << 30 // one generation
 	})

@@ -19,7 +19,7 @@ import (
 func mapShop(cfg *config.Config) {
 	cfg.Ingest.Attributes.Fields = []string{"prices/price:number"}
 	b := &cfg.Ingest.Baskets
-	b.Topic, b.ID, b.Items = "orders", "order", "lines[*].sku"
+	b.Topic, b.ID, b.Items = "orders", config.List{"order"}, "lines[*].sku"
 }
 
 // shopRecords are a graph, prices and orders as records, some of which contradict earlier ones of the same time. With

@@ -14,7 +14,9 @@ const ordersTopic = "orders"
 
 // orderFlags map the fields of orders.
 type orderFlags struct {
-	id, item, quantity, time, kind, customer, eventTime string
+	id []string
+
+	item, quantity, time, kind, customer, eventTime string
 
 	keep time.Duration
 }
@@ -24,7 +26,8 @@ func (f *InputFlags) RegisterOrders(c *cobra.Command) {
 	fl, o := c.Flags(), &f.order
 	fl.StringArrayVar(&f.Orders, "orders", nil,
 		"files with orders, what was bought or viewed together: `GLOB`, as --nodes (repeatable)")
-	fl.StringVar(&o.id, "order-id", "", "field with the order's id (default id)")
+	fl.StringArrayVar(&o.id, "order-id", nil, "field with the order's id (default id); repeat it for several fields "+
+		"that tell orders apart together, such as customer and day")
 	fl.StringVar(&o.item, "order-item", "",
 		"field with an item of it, or of all its lines: 'line_items[*].sku' (default items[*].id)")
 	fl.StringVar(&o.quantity, "order-quantity", "", "field with the quantity of each item (default 1)")
@@ -48,10 +51,13 @@ func (f *InputFlags) applyOrders(b *config.BasketFields) {
 		b.EventTime = cmp.Or(o.eventTime, f.eventTime, b.EventTime)
 	}
 	b.Keep = cmp.Or(o.keep, b.Keep)
+	if len(o.id) > 0 {
+		b.ID = o.id
+	}
 	for _, field := range []struct {
 		in   *string
 		flag string
-	}{{&b.ID, o.id}, {&b.Items, o.item}, {&b.Quantity, o.quantity}, {&b.Time, o.time}, {&b.Kind, o.kind},
+	}{{&b.Items, o.item}, {&b.Quantity, o.quantity}, {&b.Time, o.time}, {&b.Kind, o.kind},
 		{&b.Customer, o.customer}} {
 		*field.in = cmp.Or(field.flag, *field.in)
 	}

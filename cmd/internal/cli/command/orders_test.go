@@ -1,6 +1,7 @@
 package command
 
 import (
+	"reflect"
 	"testing"
 
 	"giantstream/config"
@@ -12,16 +13,17 @@ func TestFlagsOfOrders(t *testing.T) {
 	cfg := config.Default()
 	f := InputFlags{eventTime: "at"}
 	f.Apply(&cfg)
-	if cfg.Ingest.Nodes.EventTime != "at" || cfg.Ingest.Baskets != config.Default().Ingest.Baskets {
+	if cfg.Ingest.Nodes.EventTime != "at" || !reflect.DeepEqual(cfg.Ingest.Baskets, config.Default().Ingest.Baskets) {
 		t.Errorf("without files: %+v", cfg.Ingest.Baskets)
 	}
 	f.Orders = []string{"orders.csv"}
-	f.order = orderFlags{id: "order", item: "sku", quantity: "n", time: "placed", kind: "kind", customer: "who"}
+	f.order = orderFlags{id: []string{"order"}, item: "sku", quantity: "n", time: "placed", kind: "kind", customer: "who"}
 	f.Apply(&cfg)
 	want := config.Default().Ingest.Baskets
-	want.Topic, want.ID, want.Items, want.Quantity, want.Time = ordersTopic, "order", "sku", "n", "placed"
+	want.Topic, want.ID, want.Items = ordersTopic, config.List{"order"}, "sku"
+	want.Quantity, want.Time = "n", "placed"
 	want.EventTime, want.Kind, want.Customer = "at", "kind", "who"
-	if cfg.Ingest.Baskets != want {
+	if !reflect.DeepEqual(cfg.Ingest.Baskets, want) {
 		t.Errorf("%+v, want %+v", cfg.Ingest.Baskets, want)
 	}
 	f.nodesEventTime, f.order.eventTime = "updated_at", "changed"
