@@ -59,14 +59,14 @@ type AttributesMapping struct {
 
 // ParseAttribute parses NAME[:TYPE][=PATH]. The type is string and the path the name, unless given.
 func ParseAttribute(s string) (a Attribute, err error) {
-	named, path, has := strings.Cut(s, "=")
+	named := splitOutside(s, "=")[0]
 	name, kind, _ := strings.Cut(named, ":")
-	a = Attribute{Name: name, Type: AttributeType(kind), Path: path}
+	a = Attribute{Name: name, Type: AttributeType(kind), Path: name}
 	if kind == "" {
 		a.Type = String
 	}
-	if !has {
-		a.Path = name
+	if named != s {
+		a.Path = s[len(named)+1:]
 	}
 	known := []AttributeType{Number, decimalComma, Boolean, String, Strings, Time}
 	switch {

@@ -48,6 +48,7 @@ type Decoder struct {
 	// firstCondition.
 	conditions     []condition
 	firstCondition slot
+	choices        []choice
 	limits         Limits
 	shards         int
 	// maxFuture bounds how far an event time may be ahead of clock; 0 is no bound.
@@ -127,7 +128,7 @@ func edgesOf(m EdgeMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 		return nil, fmt.Errorf("mapping of edges.mode: %q is neither %q nor %q", m.Mode, Add, Replace)
 	}
 	if p, err := ParsePath(m.Dst); err == nil {
-		d.wild = p.wild() || m.Mode == Replace
+		d.wild = p.optional() || m.Mode == Replace
 	}
 	var err error
 	if d.kinds, err = kindsOf(&m); err != nil {
@@ -163,9 +164,11 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 	}
 	d.shards = shards
 	d.SetLimits(l)
-	d.scan.captured = make([][]value, int(d.firstCondition)+len(d.conditions))
+	mapped := len(fields)
+	fields, end := d.mapChoices(fields, d.firstCondition+slot(len(d.conditions)))
+	d.scan.captured = make([][]value, end)
 	d.scan.listed = make([]bool, len(d.scan.captured))
-	for _, f := range fields {
+	for _, f := range fields[:mapped] {
 		if f.path != "" {
 			d.fields = append(d.fields, Field{Name: f.name, Path: f.path, slot: f.slot, living: d.living(f.slot)})
 		}
@@ -371,7 +374,7 @@ func (d *Decoder) scanRow(b []byte) *Fault {
 	if first := bytes.TrimLeft(b, " \n\r\t"); first[0] != '{' {
 		return faultf(BadType, "the value is not a JSON object")
 	}
-	return nil
+	return d.choose()
 }
 
 func firstInvalid(b []byte) int {

@@ -54,9 +54,9 @@ type EdgePath struct{ Kind, Path string }
 
 // ParseEdgePath reads an EdgePath that is written [KIND=]PATH. A path with an equals sign needs one before it.
 func ParseEdgePath(text string) (e EdgePath, err error) {
-	kind, path, named := strings.Cut(text, "=")
-	if !named {
-		kind, path = "", text
+	kind, path := "", text
+	if parts := splitOutside(text, "="); len(parts) > 1 {
+		kind, path = parts[0], text[len(parts[0])+1:]
 	}
 	if _, err := ParsePath(path); err != nil {
 		return e, fmt.Errorf("%q: write PATH or KIND=PATH: %w", text, err)
@@ -78,9 +78,11 @@ func ParseEdgeTopic(text string) (e EdgeTopic, err error) {
 	}
 	e.Topic, e.Kind = topic, kind
 	if mapped {
-		if e.Src, e.Dst, ok = strings.Cut(paths, ","); !ok || e.Src == "" || e.Dst == "" {
+		ends := splitOutside(paths, ",")
+		if len(ends) != 2 || ends[0] == "" || ends[1] == "" {
 			return e, errors.New(want)
 		}
+		e.Src, e.Dst = ends[0], ends[1]
 		src, err := ParsePath(e.Src)
 		if err == nil && src.wild() {
 			err = fmt.Errorf("path %q: [*] gives several values where one is needed", e.Src)

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"strings"
 	"unicode/utf8"
 )
 
@@ -31,21 +30,27 @@ const (
 // newKeyReader returns a reader for the paths of an id and, for edges, of the far ends.
 func newKeyReader(id, ends string) (*keyReader, error) {
 	k := &keyReader{scan: scanner{captured: make([][]value, keySlots), listed: make([]bool, keySlots)}}
-	fields := []mappedField{{path: "schema", slot: keySchema}, {path: "payload", slot: keyPayload},
-		{path: id, slot: keyID}, {path: "payload." + id, slot: payloadID}}
-	k.field = id[strings.LastIndexByte(id, '.')+1:]
-	if strings.HasSuffix(k.field, "]") {
-		k.field = ""
-	} else {
+	fields := []mappedField{{path: "schema", slot: keySchema}, {path: "payload", slot: keyPayload}}
+	path, err := ParsePath(id)
+	if err != nil {
+		return nil, err
+	}
+	if !path.optional() {
+		fields = append(fields, mappedField{path: id, slot: keyID}, mappedField{path: "payload." + id, slot: payloadID})
+	}
+	if k.field = path[len(path)-1].field; k.field != "" {
 		fields = append(fields, mappedField{path: k.field, slot: keyIDName},
 			mappedField{path: "payload." + k.field, slot: payloadIDName})
 	}
 	if ends != "" {
-		name, _, _ := strings.Cut(ends[strings.LastIndexByte(ends, '.')+1:], "[")
+		path, err := ParsePath(ends)
+		if err != nil {
+			return nil, err
+		}
+		name := path.lastField()
 		fields = append(fields, mappedField{path: name, slot: keyEnds, many: true},
 			mappedField{path: "payload." + name, slot: payloadEnds, many: true})
 	}
-	var err error
 	k.root, err = compile(fields)
 	return k, err
 }

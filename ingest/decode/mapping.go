@@ -114,7 +114,8 @@ func compile(fields []mappedField, errs ...error) (*pathNode, error) {
 		}
 		p, err := ParsePath(f.path)
 		if err == nil && !f.many && p.wild() {
-			err = fmt.Errorf("path %q: [*] gives several values where one is needed", f.path)
+			err = fmt.Errorf("path %q: [*] gives several values where one is needed; write [0] for the "+
+				"first, or [name=value] for the element whose field has the value", f.path)
 			if f.name == "edges.src" {
 				err = fmt.Errorf("%w; what was bought or viewed together is an order: map it with ingest.baskets, and "+
 					"send files of it with --orders", err)

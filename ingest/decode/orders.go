@@ -84,7 +84,7 @@ func Orders(m OrderMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 		return nil, fmt.Errorf("mapping of baskets.mode: %q is neither %q nor %q", m.Mode, Add, Replace)
 	}
 	if p, err := ParsePath(m.Items); err == nil && d.mode == Add {
-		d.wild = p.wild()
+		d.wild = p.optional()
 	}
 	var err error
 	kind := m.Kind

@@ -1,24 +1,29 @@
 package decode
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
 // Path leads to values inside a JSON object: field names separated by dots, each followed by any
-// number of [*] (all elements of a list) or [i] (one):
+// number of [*] (all elements of a list), [i] (one) or [name=value] (those whose field has the value):
 //
-//	asin   meta.title   related.also_bought[*]   links[*].target   images[0].alt
+//	asin   meta.title   related.also_bought[*]   links[*].target   images[0].alt   texts[locale=de].value
 //
-// Names are literal; a field with a dot or a bracket in its name cannot be reached.
+// Names are literal. One with a dot or a bracket stands in brackets and quotes: ["price.net"], offer["price.net"].
 type Path []step
 
-// step is a field name, an index, or all elements.
+// step is a field name, an index, or all elements, perhaps those alone whose field has a value.
 type step struct {
 	field string // "" for an index
 	index int    // all for [*]
+	where string // the path of the field within the element, "" for any element
+	value string // of the field, as text
 }
 
 const all = -1
@@ -29,34 +34,86 @@ func ParsePath(s string) (Path, error) {
 		return nil, fmt.Errorf("path %q: not valid UTF-8", s)
 	}
 	var p Path
-	for field := range strings.SplitSeq(s, ".") {
-		name, brackets := field, ""
-		if i := strings.IndexByte(field, '['); i >= 0 {
-			name, brackets = field[:i], field[i:]
+	for rest := s; ; {
+		end := strings.IndexAny(rest, ".[")
+		if end < 0 {
+			end = len(rest)
 		}
-		if name == "" || strings.ContainsRune(name, ']') {
+		name := rest[:end]
+		if rest = rest[end:]; name != "" && !strings.ContainsRune(name, ']') {
+			p = append(p, step{field: name})
+		} else if name != "" || !strings.HasPrefix(rest, `["`) {
 			return nil, fmt.Errorf("path %q: %q is not a field name; write names separated by dots, like meta.title",
 				s, name)
 		}
-		p = append(p, step{field: name})
-		for brackets != "" {
-			in, rest, ok := strings.Cut(strings.TrimPrefix(brackets, "["), "]")
-			i, err := strconv.ParseUint(in, 10, 31)
-			switch {
-			case !ok || brackets[0] != '[':
-				return nil, fmt.Errorf("path %q: cannot read %q; after a name write [*] or [0]", s, brackets)
-			case in == "*":
-				p = append(p, step{index: all})
-			case err == nil:
-				p = append(p, step{index: int(i)})
-			default:
-				return nil, fmt.Errorf("path %q: cannot read [%s]; write [*] for all elements or [0] for the first",
-					s, in)
+		for strings.HasPrefix(rest, "[") {
+			in, after, ok := cutBracket(rest)
+			if !ok {
+				return nil, fmt.Errorf("path %q: cannot read %q; after a name write [*], [0] or [name=value]", s, rest)
 			}
-			brackets = rest
+			element, err := parseElement(in)
+			if err != nil {
+				return nil, fmt.Errorf("path %q: cannot read [%s]; %w", s, in, err)
+			}
+			p, rest = append(p, element), after
+		}
+		if rest == "" {
+			return p, nil
+		}
+		if rest[0] != '.' {
+			return nil, fmt.Errorf("path %q: cannot read %q after a bracket; write a dot before a name", s, rest)
+		}
+		rest = rest[1:]
+	}
+}
+
+// cutBracket returns what stands in the bracket that s begins with, and what follows it.
+func cutBracket(s string) (in, rest string, ok bool) {
+	quoted := false
+	for i := 1; i < len(s) && s[0] == '['; i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ']' && !quoted:
+			return s[1:i], s[i+1:], true
 		}
 	}
-	return p, nil
+	return "", "", false
+}
+
+// parseElement parses what stands in brackets.
+func parseElement(in string) (step, error) {
+	if in == "*" {
+		return step{index: all}, nil
+	}
+	if strings.HasPrefix(in, `"`) {
+		name, err := strconv.Unquote(in)
+		if err != nil || name == "" {
+			return step{}, errors.New(`write the name of a field in double quotes`)
+		}
+		return step{field: name}, nil
+	}
+	if where, value, ok := strings.Cut(in, "="); ok {
+		p, err := ParsePath(where)
+		switch {
+		case err == nil && slices.ContainsFunc(p, func(s step) bool { return s.field == "" }):
+			return step{}, fmt.Errorf("%q leads into a list; write the name of a field", where)
+		case err == nil && strings.HasPrefix(value, `"`):
+			value, err = strconv.Unquote(value)
+		}
+		if err != nil || value == "" {
+			return step{}, errors.New(`write [name=value] or [name="value"] for the elements whose field has the value`)
+		}
+		return step{index: all, where: where, value: value}, nil
+	}
+	i, err := strconv.ParseUint(in, 10, 31)
+	if err != nil {
+		return step{}, errors.New("write [*] for all elements, [0] for the first, or [name=value] for those whose " +
+			"field has the value")
+	}
+	return step{index: int(i)}, nil
 }
 
 // FirstField returns the name of the field that a path begins with, "" if there is no such path; list
@@ -75,10 +132,14 @@ func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {
 		switch {
-		case s.field != "" && i > 0:
-			b.WriteString("." + s.field)
 		case s.field != "":
-			b.WriteString(s.field)
+			name := QuoteField(s.field)
+			if i > 0 && name[0] != '[' {
+				b.WriteByte('.')
+			}
+			b.WriteString(name)
+		case s.where != "":
+			fmt.Fprintf(&b, "[%s=%s]", s.where, quoteValue(s.value))
 		case s.index == all:
 			b.WriteString("[*]")
 		default:
@@ -88,14 +149,53 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// wild reports whether the path can lead to several values.
+// QuoteField writes the name of a field as a path has it.
+func QuoteField(name string) string {
+	if strings.ContainsAny(name, ".[]") {
+		return "[" + strconv.Quote(name) + "]"
+	}
+	return name
+}
+
+// quoteValue writes a value of an element's field as a path has it.
+func quoteValue(s string) string {
+	if strings.ContainsAny(s, `"[]`) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// wild reports whether the path leads to as many values as a list has.
 func (p Path) wild() bool {
+	return slices.ContainsFunc(p, func(s step) bool { return s.field == "" && s.index == all && s.where == "" })
+}
+
+// optional reports whether it is common that the path leads nowhere: a list may have no such elements.
+func (p Path) optional() bool {
+	return slices.ContainsFunc(p, func(s step) bool { return s.field == "" && s.index == all })
+}
+
+// PlainPath returns the names of a path's fields with dots between them, or what is no path as it is.
+func PlainPath(path string) string {
+	p, err := ParsePath(path)
+	if err != nil {
+		return path
+	}
+	var names []string
 	for _, s := range p {
-		if s.field == "" && s.index == all {
-			return true
+		if s.field != "" {
+			names = append(names, s.field)
 		}
 	}
-	return false
+	return strings.Join(names, ".")
+}
+
+// lastField returns the name of the last field of a path.
+func (p Path) lastField() (name string) {
+	for _, s := range p {
+		name = cmp.Or(s.field, name)
+	}
+	return name
 }
 
 // pathNode is a node of the trie of all mapped paths.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -365,7 +366,7 @@ func (s *Input) result() Side {
 
 // absent reports whether a field without any value is not there at all, and what may have been meant.
 func absent(path string, names []string, seen map[string]bool) (bool, string) {
-	is := func(name string) bool { return plainPath(name) == plainPath(path) }
+	is := func(name string) bool { return decode.PlainPath(name) == decode.PlainPath(path) }
 	var others []string
 	for _, name := range names {
 		switch {
@@ -379,36 +380,24 @@ func absent(path string, names []string, seen map[string]bool) (bool, string) {
 	}
 	plain := make([]string, len(others))
 	for i := range others {
-		plain[i] = plainPath(others[i])
+		plain[i] = decode.PlainPath(others[i])
 	}
 	// The right key at another place is likelier than another key.
 	likely := plain
-	if last := lastKey(plainPath(path)); slices.ContainsFunc(plain, func(p string) bool { return lastKey(p) == last }) {
+	last := lastKey(decode.PlainPath(path))
+	if slices.ContainsFunc(plain, func(p string) bool { return lastKey(p) == last }) {
 		likely = slices.DeleteFunc(slices.Clone(plain), func(p string) bool { return lastKey(p) != last })
 		if len(likely) == 1 {
 			return true, others[slices.Index(plain, likely[0])]
 		}
 	}
-	if near := suggest.Nearest(plainPath(path), likely); near != "" {
+	if near := suggest.Nearest(decode.PlainPath(path), likely); near != "" {
 		return true, others[slices.Index(plain, near)]
 	}
 	return true, ""
 }
 
 func lastKey(plain string) string { return plain[strings.LastIndexByte(plain, '.')+1:] }
-
-// plainPath returns a path without its brackets.
-func plainPath(path string) string {
-	var b strings.Builder
-	for part := range strings.SplitSeq(path, "[") {
-		_, after, ok := strings.Cut(part, "]")
-		if !ok {
-			after = part
-		}
-		b.WriteString(after)
-	}
-	return b.String()
-}
 
 // ErrMapping: the mapping does not fit the records.
 var ErrMapping = errors.New("the mapping does not fit the records")
@@ -459,6 +448,14 @@ func (s *Side) spare(f *Field) bool {
 	})
 }
 
+// QuotePath puts a path in quotes that a shell takes off.
+func QuotePath(path string) string {
+	if strings.Contains(path, `"`) {
+		return "'" + path + "'"
+	}
+	return strconv.Quote(path)
+}
+
 // missing says that no record has a field.
 func (s *Side) missing(f *Field, name string) string {
 	if name == "" {
@@ -472,7 +469,7 @@ func (s *Side) missing(f *Field, name string) string {
 		words += fmt.Sprintf("; %d of the %d records that were read would be dead letters", s.dead(), s.Records)
 	}
 	if f.DidYouMean != "" {
-		words += fmt.Sprintf("; did you mean %q?", f.DidYouMean)
+		words += fmt.Sprintf("; did you mean %s?", QuotePath(f.DidYouMean))
 	} else {
 		words += "."
 	}

@@ -42,7 +42,8 @@ func (s *Input) Files(ctx context.Context, inputs []backfill.Input) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range sample.Columns {
+		for _, column := range sample.Columns {
+			name := decode.QuoteField(column)
 			if _, seen := s.names[name]; !seen && !s.names[name+"[*]"] {
 				s.names[name] = false
 			}
@@ -137,7 +138,7 @@ func see(names map[string]bool, value []byte) {
 		return // a dead letter
 	}
 	for name, field := range v {
-		seeField(names, name, field, 0)
+		seeField(names, decode.QuoteField(name), field, 0)
 	}
 }
 
@@ -150,7 +151,11 @@ func seeField(names map[string]bool, path string, v any, depth int) {
 	case map[string]any:
 		if depth < maxDepth {
 			for name, field := range v {
-				seeField(names, path+"."+name, field, depth+1)
+				name = decode.QuoteField(name)
+				if name[0] != '[' {
+					name = "." + name
+				}
+				seeField(names, path+name, field, depth+1)
 			}
 			return
 		}

@@ -214,7 +214,7 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 			note = "no record has it"
 		}
 		if f.DidYouMean != "" {
-			note += fmt.Sprintf("; did you mean %q?", console.Plain(f.DidYouMean))
+			note += fmt.Sprintf("; did you mean %s?", preview.QuotePath(console.Plain(f.DidYouMean)))
 		}
 		rate := "-"
 		if f.Records > 0 {
