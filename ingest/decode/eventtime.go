@@ -121,6 +121,7 @@ func (d *Decoder) Route(v []byte) (id string, at time.Time, ok bool) {
 		if fault != nil || c.row == nil {
 			return "", time.Time{}, false
 		}
+		d.types.use(c.schema, d.root, len(d.scan.captured))
 		v, at, d.wasGone = c.row, d.timeOf(&c, time.Time{}), c.deletes
 	}
 	if d.scanRow(v) != nil {
