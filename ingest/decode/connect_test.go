@@ -71,8 +71,15 @@ func TestTypesOfConnect(t *testing.T) {
 			}
 		}
 	}
+	// As time.precision.mode=isostring has them.
+	iso, fault := d.Decode(record("", event("c", "null", `{"sku":"P1","day":"2026-03-01Z",`+
+		`"updated":"1970-01-01T00:00:00.001234Z"}`)), nil)
+	if fault != nil || len(iso) != 1 || iso[0].Attributes !=
+		`{"day":"2026-03-01T00:00:00Z","updated":"1970-01-01T00:00:00.001234Z"}` {
+		t.Errorf("%+v, %v", iso, fault)
+	}
 	// Without a schema, nothing is taken for what it may not be.
-	_, fault := d.Decode(record("", event("c", "null", `{"sku":"P1","price":"ThY="}`)), nil)
+	_, fault = d.Decode(record("", event("c", "null", `{"sku":"P1","price":"ThY="}`)), nil)
 	if fault == nil || fault.Code != decode.BadType || !strings.Contains(fault.Message, "decimal.handling.mode=string") {
 		t.Errorf("a decimal without its schema: %v", fault)
 	}

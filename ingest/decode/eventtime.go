@@ -3,6 +3,7 @@ package decode
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -61,6 +62,9 @@ func parseTime(s string) (t time.Time, ok bool) {
 	}
 	if len(s) >= len(time.DateOnly) && s[2] == '.' && s[5] == '.' {
 		s = s[6:10] + "-" + s[3:5] + "-" + s[:2] + s[10:]
+	}
+	if day := strings.TrimSuffix(s, "Z"); len(day) == len(time.DateOnly) { // Debezium's IsoDate ends in Z
+		s = day
 	}
 	if len(s) == len(time.DateOnly) {
 		t, err := time.Parse(time.DateOnly, s)
