@@ -211,7 +211,7 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		}
 		f, fault := a.number(string(v.raw), v.kind == kindString)
 		if fault != nil {
-			return b, fault
+			return b, d.suspectDecimal(v, fault)
 		}
 		return appendJSONNumber(b, f), nil
 	case Boolean:

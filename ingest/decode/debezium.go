@@ -34,6 +34,7 @@ const (
 	commitMicros
 	commitMillis
 	changeTable
+	changeSchema
 	changeSlots
 )
 
@@ -42,7 +43,9 @@ type change struct {
 	// row after the change; of a deletion the row before, nil if the event lacks it.
 	row []byte
 	// before is the row before an update, nil if the event lacks it.
-	before  []byte
+	before []byte
+	// schema beside the event, nil if there is none.
+	schema  []byte
 	deletes bool
 	// processed is when Debezium has read the change, and committed when the database has committed it.
 	// Both are in microseconds and 0 if the event lacks them.
@@ -56,7 +59,7 @@ func newChangeReader() *changeReader {
 		"source.table": changeTable} {
 		fields = append(fields, mappedField{path: path, slot: s}, mappedField{path: "payload." + path, slot: s})
 	}
-	root, err := compile(fields)
+	root, err := compile(append(fields, mappedField{path: "schema", slot: changeSchema}))
 	if err != nil {
 		panic(err) // the paths are constants
 	}
@@ -105,7 +108,7 @@ func (r *changeReader) read(event []byte) (c change, fault *Fault) {
 	case len(op.raw) != 1 || strings.IndexByte("crud", op.raw[0]) < 0:
 		return c, faultf(BadChange, "op is %s; it must be c, r, u or d", quote(string(op.raw)))
 	}
-	c.row, c.before = r.row(changeAfter), r.row(changeBefore)
+	c.row, c.before, c.schema = r.row(changeAfter), r.row(changeBefore), r.row(changeSchema)
 	if c.deletes = op.raw[0] == 'd'; c.deletes {
 		c.row, c.before = c.before, nil
 	} else if c.row == nil {
@@ -176,6 +179,24 @@ func (d *Decoder) Row(v []byte) []byte {
 // logged, because an update did not change it.
 const unavailable = "__debezium_unavailable_value"
 
+// withheld is the fault of a row that lacks a value which it needs. It looks at flattened rows (ExtractNewRecordState),
+// too: the placeholder is nobody's text.
+func (d *Decoder) withheld() *Fault {
+	deleted, _ := d.deleted() // its fault is found again
+	for s := range d.scan.captured {
+		if deleted && d.living(slot(s)) {
+			continue
+		}
+		for _, v := range d.scan.captured[s] {
+			if v.kind == kindString && string(v.raw) == unavailable {
+				return faultf(BadChange, "a mapped column has not changed and is not in the event (%s); give the "+
+					"table REPLICA IDENTITY FULL, so that events have all columns", unavailable)
+			}
+		}
+	}
+	return nil
+}
+
 // decodeChange is Decode for a change event.
 func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	if r.Value == nil {
@@ -190,6 +211,7 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 	if fault != nil {
 		return dst, fault
 	}
+	d.types.use(c.schema, d.root, len(d.scan.captured))
 	prior, fault := d.rowBefore(&c)
 	if fault != nil {
 		return dst, fault
@@ -201,18 +223,14 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 		return dst, fault
 	case c.deletes:
 		return d.rowGone(m, dst)
-	case prior.id != "" && prior.id != m.ID:
+	}
+	if fault = d.withheld(); fault != nil {
+		return dst, fault
+	}
+	if prior.id != "" && prior.id != m.ID {
 		fault = faultf(IDChanged, "the id of the row has changed from %s to %s: %s is stated, and %s stays as it was, "+
 			"because its deletion may belong in another partition; delete it by a record of its own",
 			quote(prior.id), quote(m.ID), quote(m.ID), quote(prior.id))
-	}
-	for s := range d.scan.captured {
-		for _, v := range d.scan.captured[s] {
-			if v.kind == kindString && string(v.raw) == unavailable {
-				return dst, faultf(BadChange, "a mapped column has not changed and is not in the event (%s); give the "+
-					"table REPLICA IDENTITY FULL, so that events have all columns", unavailable)
-			}
-		}
 	}
 	if fault == nil && d.edges && d.mode == Add {
 		if dst, fault = d.takeBack(m, &prior, dst); fault != nil {
@@ -279,9 +297,11 @@ func (d *Decoder) rowBefore(c *change) (p priorRow, fault *Fault) {
 
 // placeholder reports whether a value in a row before a change may stand for one that the event lacks: of
 // PostgreSQL's tables without REPLICA IDENTITY FULL, columns that are not in the primary key and not null
-// are empty or 0.
+// are empty or 0, and a UUID is zeros.
 func placeholder(v value) bool {
-	return v.kind == kindString && len(v.raw) == 0 || v.kind == kindNumber && string(integral(v.raw)) == "0"
+	const noUUID = "00000000-0000-0000-0000-000000000000"
+	return v.kind == kindString && (len(v.raw) == 0 || string(v.raw) == noUUID) ||
+		v.kind == kindNumber && string(integral(v.raw)) == "0"
 }
 
 // takeBack takes back the edges that an updated row no longer states.

@@ -63,6 +63,8 @@ func TestChangeEvents(t *testing.T) {
 			gone(processedUs)},
 		"delete, columns that are not logged are 0": {m, `{"sku":"P1"}`, event("d", `{"sku":0,"name":""}`, "null"),
 			gone(processedUs)},
+		"delete, UUIDs that are not logged are zeros": {m, `{"sku":"P1"}`, event("d",
+			`{"sku":"00000000-0000-0000-0000-000000000000","name":""}`, "null"), gone(processedUs)},
 		"delete, by a key of plain text": {m, "P1", event("d", "null", "null"), gone(processedUs)},
 		"a row that meets the condition of deletions": {m, "", event("u", "null", `{"sku":"P1","status":"draft"}`),
 			gone(processedUs)},

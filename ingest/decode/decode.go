@@ -60,7 +60,8 @@ type Decoder struct {
 	key  *keyReader
 	// changes reads the values, which are change events of Debezium; nil if they are not.
 	changes *changeReader
-	timed   bool // the mapping has an event time
+	types   connectTypes // of the rows of change events
+	timed   bool         // the mapping has an event time
 	// wasGone: the record that was read last says that a node or an edge is gone, whatever its value.
 	wasGone bool
 	// keyEnds are the far ends in the key, if the id is from a key that is an object.
@@ -225,6 +226,9 @@ func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation
 		return dst, fault
 	}
 	m, fault := d.head(r, r.Value == nil)
+	if fault == nil {
+		fault = d.withheld()
+	}
 	switch {
 	case fault != nil:
 		return dst, fault
@@ -374,7 +378,11 @@ func (d *Decoder) scanRow(b []byte) *Fault {
 	if first := bytes.TrimLeft(b, " \n\r\t"); first[0] != '{' {
 		return faultf(BadType, "the value is not a JSON object")
 	}
-	return d.choose()
+	if fault := d.choose(); fault != nil {
+		return fault
+	}
+	d.types.apply(d.scan.captured)
+	return nil
 }
 
 func firstInvalid(b []byte) int {

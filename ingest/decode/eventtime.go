@@ -3,6 +3,7 @@ package decode
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -63,6 +64,9 @@ func parseTime(s string) (t time.Time, ok bool) {
 	if len(s) >= len(time.DateOnly) && s[2] == '.' && s[5] == '.' {
 		s = s[6:10] + "-" + s[3:5] + "-" + s[:2] + s[10:]
 	}
+	if day := strings.TrimSuffix(s, "Z"); len(day) == len(time.DateOnly) { // Debezium's IsoDate ends in Z
+		s = day
+	}
 	if len(s) == len(time.DateOnly) {
 		t, err := time.Parse(time.DateOnly, s)
 		return t, err == nil
@@ -122,6 +126,7 @@ func (d *Decoder) Route(v []byte) (id string, at time.Time, ok bool) {
 		if fault != nil || c.row == nil {
 			return "", time.Time{}, false
 		}
+		d.types.use(c.schema, d.root, len(d.scan.captured))
 		v, at, d.wasGone = c.row, d.timeOf(&c, time.Time{}), c.deletes
 	}
 	if d.scanRow(v) != nil {

@@ -179,6 +179,34 @@ func AppendTimeOfDay(b []byte, n, perSecond int64) []byte {
 	return append(b, '"')
 }
 
+// AppendLogical appends what an integer means by the logical type that its schema states: one of
+// Avro's, or the name that Kafka Connect's converters keep, which is where Debezium has the unit of a
+// time. ok is false, and nothing is appended, for all others.
+// https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-temporal-types
+func AppendLogical(b []byte, logical string, n int64) (out []byte, ok bool) {
+	switch logical {
+	case "date", "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
+		if n != int64(int32(n)) {
+			return b, false
+		}
+		return AppendDate(b, int32(n)), true
+	case "timestamp-millis", "local-timestamp-millis", "io.debezium.time.Timestamp",
+		"org.apache.kafka.connect.data.Timestamp":
+		return AppendTime(b, time.UnixMilli(n)), true
+	case "timestamp-micros", "local-timestamp-micros", "io.debezium.time.MicroTimestamp":
+		return AppendTime(b, time.UnixMicro(n)), true
+	case "timestamp-nanos", "local-timestamp-nanos", "io.debezium.time.NanoTimestamp":
+		return AppendTime(b, time.Unix(0, n)), true
+	case "time-millis", "io.debezium.time.Time", "org.apache.kafka.connect.data.Time":
+		return AppendTimeOfDay(b, n, 1e3), true
+	case "time-micros", "io.debezium.time.MicroTime":
+		return AppendTimeOfDay(b, n, 1e6), true
+	case "io.debezium.time.NanoTime":
+		return AppendTimeOfDay(b, n, 1e9), true
+	}
+	return b, false
+}
+
 // AppendInterval appends a length of time of which no part is a fixed number of another.
 func AppendInterval(b []byte, months, days, milliseconds uint32) []byte {
 	return fmt.Appendf(b, `"P%dM%dDT%d.%03dS"`, months, days, milliseconds/1000, milliseconds%1000)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/twmb/avro"
 
@@ -39,11 +38,8 @@ type avroDecimal struct {
 	scale    int
 }
 
-// avroDate counts days from 1970-01-01. The library's time.Time cannot be told from a timestamp.
-type avroDate int32
-
-// avroTimeOfDay counts parts of a second from midnight.
-type avroTimeOfDay struct{ n, perSecond int64 }
+// avroJSON is a value that is written as JSON already.
+type avroJSON []byte
 
 // avroTypes are the types whose meaning the library would lose. What is given for a type replaces all
 // that the library makes of it.
@@ -63,10 +59,8 @@ func avroTypes() []avro.SchemaOpt {
 	}
 }
 
-// decodeAvroInteger gives an int or a long the meaning that its schema states: by its logical type, or by
-// the name that Kafka Connect's converter keeps beside it, which is where Debezium has the unit of a
-// time.
-// https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-temporal-types
+// decodeAvroInteger gives an int or a long the meaning that its schema states: by its logical type, or by the name that
+// Kafka Connect's converter keeps beside it.
 func decodeAvroInteger(v any, s *avro.SchemaNode) (any, error) {
 	var n int64
 	switch v := v.(type) {
@@ -77,28 +71,12 @@ func decodeAvroInteger(v any, s *avro.SchemaNode) (any, error) {
 	default:
 		return nil, fmt.Errorf("an integer is kept as %T", v)
 	}
-	meaning := s.LogicalType
-	if meaning == "" {
-		meaning, _ = s.Props["connect.name"].(string)
+	logical := s.LogicalType
+	if logical == "" {
+		logical, _ = s.Props["connect.name"].(string)
 	}
-	switch meaning {
-	case "date", "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
-		if n == int64(int32(n)) {
-			return avroDate(n), nil
-		}
-	case "timestamp-millis", "local-timestamp-millis", "io.debezium.time.Timestamp",
-		"org.apache.kafka.connect.data.Timestamp":
-		return time.UnixMilli(n), nil
-	case "timestamp-micros", "local-timestamp-micros", "io.debezium.time.MicroTimestamp":
-		return time.UnixMicro(n), nil
-	case "timestamp-nanos", "local-timestamp-nanos", "io.debezium.time.NanoTimestamp":
-		return time.Unix(0, n), nil
-	case "time-millis", "io.debezium.time.Time", "org.apache.kafka.connect.data.Time":
-		return avroTimeOfDay{n, 1e3}, nil
-	case "time-micros", "io.debezium.time.MicroTime":
-		return avroTimeOfDay{n, 1e6}, nil
-	case "io.debezium.time.NanoTime":
-		return avroTimeOfDay{n, 1e9}, nil
+	if b, ok := jsonvalue.AppendLogical(nil, logical, n); ok {
+		return avroJSON(b), nil
 	}
 	return n, nil
 }
@@ -149,12 +127,8 @@ func (w *writer) avro(v any) error {
 		w.str(v)
 	case []byte:
 		w.bytes(v)
-	case time.Time: // timestamp-*, local-timestamp-*
-		w.buf = jsonvalue.AppendTime(w.buf, v)
-	case avroDate:
-		w.buf = jsonvalue.AppendDate(w.buf, int32(v))
-	case avroTimeOfDay:
-		w.buf = jsonvalue.AppendTimeOfDay(w.buf, v.n, v.perSecond)
+	case avroJSON:
+		w.buf = append(w.buf, v...)
 	case avroDecimal:
 		w.buf = jsonvalue.AppendLongDecimal(w.buf, v.unscaled, v.scale)
 	case [16]byte: // uuid

@@ -74,7 +74,7 @@ func Start(t testing.TB) *Server {
 	// It is stopped below, in an orderly way, and not with the context.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(install, "bin", "postgres"),
 		"-D", data, "-p", port, "-k", root, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
-		"-c", "shared_buffers=64MB")
+		"-c", "shared_buffers=64MB", "-c", "wal_level=logical")
 	server.Env, server.Dir, server.SysProcAttr = initdb.Env, root, attributes
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
