@@ -39,9 +39,16 @@ type ViewPart struct {
 // NGramPart is what an n-gram adds.
 type NGramPart struct {
 	Text   string  `json:"text"`
-	Kind   string  `json:"kind"` // word, pair or characters
+	Kind   string  `json:"kind"`
 	Cosine float64 `json:"cosine"`
 }
+
+// Kinds of n-grams.
+const (
+	Word       = "word"
+	Pair       = "pair"       // of words in a row
+	Characters = "characters" // three in a row
+)
 
 // Why an answer has no reasons.
 const (
@@ -115,9 +122,9 @@ func (s *state) ngram(column int) (text, kind string) {
 	text = v.Feature(column)[len("w:"):]
 	switch v.PartOf(column) {
 	case tfidf.Word1:
-		return text, "word"
+		return text, Word
 	case tfidf.Word2:
-		return text, "pair"
+		return text, Pair
 	}
-	return text, "characters"
+	return text, Characters
 }
