@@ -27,6 +27,8 @@ type asking struct {
 	encodes func() error // says why texts may not be encoded, nil where they may
 	body    []byte       // of the request
 	asked   []Asked
+	// explained is how many similar items get reasons.
+	explained int
 }
 
 // Asked is what Handler tells of a question that it has answered: no id, no text, and no value of an attribute.
@@ -117,11 +119,12 @@ type wanted struct {
 	ExcludeSame []string     `json:"exclude_same"`
 	Distinct    string       `json:"distinct"`
 	Show        []string     `json:"show"`
+	Explain     bool         `json:"explain"`
 }
 
 // Parameters are those in the query of the paths with GET, Lists those that may be given several times.
 var (
-	Parameters = []string{"k", "offset", "where", "exclude_same", "distinct", "show"}
+	Parameters = []string{"k", "offset", "where", "exclude_same", "distinct", "show", "explain"}
 	Lists      = []string{"exclude"}
 )
 
@@ -149,6 +152,11 @@ func wantedOf(query url.Values) (w wanted, err error) {
 	if offset := number("offset"); offset != nil {
 		w.Offset = *offset
 	}
+	if explain := query.Get("explain"); explain != "" && err == nil {
+		if w.Explain, err = strconv.ParseBool(explain); err != nil {
+			err = badRequest{fmt.Errorf("explain: %q is neither true nor false", explain)}
+		}
+	}
 	if where := query.Get("where"); where != "" && err == nil {
 		w.Where, err = filter.Parse(where)
 	}
@@ -175,7 +183,7 @@ func (w *wanted) check() (Wanted, error) {
 			len(w.ExcludeSame), maxSame)}
 	}
 	return Wanted{K: k, Offset: w.Offset, Where: w.Where, Exclude: w.Exclude, ExcludeSame: w.ExcludeSame,
-		Distinct: w.Distinct, Show: w.Show}, nil
+		Distinct: w.Distinct, Show: w.Show, Explain: w.Explain}, nil
 }
 
 // similarQuestion is the body of POST /similar.
@@ -203,6 +211,8 @@ type match struct {
 	ID         string         `json:"id"`
 	Cosine     float32        `json:"cosine"`
 	Attributes map[string]any `json:"attributes,omitempty"`
+	Because    *Parts         `json:"because,omitempty"`
+	WhyNot     string         `json:"why_not,omitempty"`
 }
 
 func byID(a *asking, r *http.Request) (any, error) {
@@ -235,9 +245,15 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 			texts++
 		}
 	}
-	if asked.encodes != nil && texts > 0 {
+	if asked.encodes != nil && (texts > 0 || w.Explain) {
 		if err := asked.encodes(); err != nil {
 			return nil, forbidden{err}
+		}
+	}
+	if w.Explain {
+		if asked.explained += w.K; asked.explained > maxExplained {
+			return nil, badRequest{fmt.Errorf("with explain, the questions of a request can ask for %d answers "+
+				"together", maxExplained)}
 		}
 	}
 	a, err := asked.Similar(like, w)
@@ -291,8 +307,7 @@ func (q *similarQuestion) likes() (all []Like, err error) {
 
 // basketQuestion is the body of POST /goes-with.
 type basketQuestion struct {
-	IDs     []string `json:"ids"`
-	Explain bool     `json:"explain"`
+	IDs []string `json:"ids"`
 	wanted
 }
 
@@ -313,11 +328,6 @@ func goesWithIDs(a *asking, r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := basketQuestion{IDs: query["id"], wanted: w}
-	if explain := query.Get("explain"); explain != "" {
-		if q.Explain, err = strconv.ParseBool(explain); err != nil {
-			return nil, badRequest{fmt.Errorf("explain: %q is neither true nor false", explain)}
-		}
-	}
 	return q.ask(a)
 }
 
@@ -329,7 +339,6 @@ func (q *basketQuestion) ask(asked *asking) (any, error) {
 	if len(q.IDs) < 1 || len(q.IDs) > maxBasket {
 		return nil, badRequest{fmt.Errorf("%d ids; there can be from 1 to %d", len(q.IDs), maxBasket)}
 	}
-	w.Explain = q.Explain
 	a, err := asked.GoesWith(q.IDs, w)
 	if err != nil {
 		return nil, err

@@ -83,8 +83,9 @@ type Options struct {
 
 // Catalog is safe for concurrent use, but for Update, which one goroutine calls.
 type Catalog struct {
-	opts Options
-	now  atomic.Pointer[state]
+	opts  Options
+	now   atomic.Pointer[state]
+	texts texts
 
 	changed struct {
 		sync.Mutex
@@ -133,6 +134,9 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 	c.now.Store(s)
 	c.tell()
 	solved := s.complements.solve(ambient.Clock(c.opts.Now))
+	if err := c.texts.update(ctx, c.opts.Log, c.opts.Shards); err != nil {
+		return loads || changed || solved, fmt.Errorf("read the texts: %w", err)
+	}
 	return loads || changed || solved, nil
 }
 

@@ -78,7 +78,7 @@ const SimilarPath = "/similar/"
 // /openapi.json. It computes one request at a time per processor. Further requests wait a moment, and those beyond
 // maxWaiting per processor get the status 503. What follows SimilarPath in the path is the id, slashes and dots
 // included. The caller refuses parameters of the query other than Parameters and Lists with GET, diversity of GET
-// /similar, id and explain of GET /goes-with, and FreshParameters.
+// /similar, id of GET /goes-with, and FreshParameters.
 func Handler(c *Catalog, s Serving) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, Serving: s, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting),
@@ -223,7 +223,7 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, generation.ErrNoOrders):
 		return http.StatusConflict
-	case errors.Is(err, ErrEmpty), errors.Is(err, errBusy), errors.As(err, new(errBehind)),
+	case errors.Is(err, ErrEmpty), errors.Is(err, ErrTexts), errors.Is(err, errBusy), errors.As(err, new(errBehind)),
 		errors.Is(err, errEnds), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}

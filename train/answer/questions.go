@@ -45,7 +45,7 @@ type Wanted struct {
 	Diversity float64
 	// Show names attributes that come with the answers.
 	Show []string
-	// Explain has the reasons come with what goes with a basket.
+	// Explain has the reasons come with the answers.
 	Explain bool
 }
 
@@ -77,6 +77,9 @@ type Neighbour struct {
 	ID         string
 	Cosine     float32
 	Attributes map[string]any // those that were to be shown, nil for none
+	// Because has the parts of the cosine, nil if they were not asked for, or for the reason WhyNot.
+	Because *Parts
+	WhyNot  string
 }
 
 // Similar returns the nodes nearest to the weighted sum of embeddings of unit length; nodes without one add nothing,
@@ -89,15 +92,38 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 	if err := w.checkDiversity(); err != nil {
 		return Nearest{}, err
 	}
-	texts, err := s.embedded(like)
+	if !w.Explain {
+		out, _, _, err := s.similar(like, &w)
+		return out, err
+	}
+	if _, err := c.texts.get(nil); err != nil {
+		return Nearest{}, err
+	}
+	out, sum, vectors, err := s.similar(like, &w)
 	if err != nil {
 		return Nearest{}, err
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	sum, err := s.sum(like, texts)
+	ids := make([]string, len(out.Neighbours))
+	for i, n := range out.Neighbours {
+		ids[i] = n.ID
+	}
+	texts, err := c.texts.get(ids)
 	if err != nil {
 		return Nearest{}, err
+	}
+	return out, s.explain(out.Neighbours, sum, vectors, texts)
+}
+
+// similar is Similar without reasons. It returns what the answers are near to, and for reasons their vectors.
+func (s *state) similar(like []Like, w *Wanted) (out Nearest, sum []float32, vectors [][]float32, err error) {
+	texts, err := s.embedded(like)
+	if err != nil {
+		return out, nil, nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if sum, err = s.sum(like, texts); err != nil {
+		return out, nil, nil, err
 	}
 	var asked []string
 	for _, one := range like {
@@ -105,9 +131,9 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 			asked = append(asked, one.ID)
 		}
 	}
-	p, err := s.pool(asked, &w)
+	p, err := s.pool(asked, w)
 	if err != nil {
-		return Nearest{}, err
+		return out, nil, nil, err
 	}
 	var found []nearest.Neighbour
 	if w.Diversity > 0 {
@@ -115,11 +141,16 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 	} else {
 		found = p.nearest(sum, w.Offset+w.K)
 	}
-	out := Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(&w)}
+	out = Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(w)}
 	for _, n := range found[min(w.Offset, len(found)):] {
-		out.Neighbours = append(out.Neighbours, Neighbour{n.ID, n.Cosine, s.show(n.ID, &w)})
+		out.Neighbours = append(out.Neighbours, Neighbour{ID: n.ID, Cosine: n.Cosine, Attributes: s.show(n.ID, w)})
+		if w.Explain {
+			v := make([]float32, s.index.Dim())
+			s.index.Vector(n.ID, v)
+			vectors = append(vectors, v)
+		}
 	}
-	return out, nil
+	return out, sum, vectors, nil
 }
 
 // embedded returns the embeddings of the texts in their order.

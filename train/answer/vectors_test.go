@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -107,6 +108,22 @@ func TestVectorsFollowTheLog(t *testing.T) {
 	if !slices.Equal(vector("new"), vector(s.Source[1].NodeID)) {
 		t.Errorf("of two nodes with a text and a vector, the one of the log has %v, that of the build %v", vector("new"),
 			vector(s.Source[1].NodeID))
+	}
+	like := []Like{{ID: "new", Weight: 1}}
+	if _, err := c.Similar(like, Wanted{K: 1, Explain: true}); !errors.Is(err, ErrTexts) {
+		t.Errorf("before texts are read: %v", err)
+	}
+	update(t, c)
+	near, err := c.Similar(like, Wanted{K: 600, Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(near.Neighbours, func(n Neighbour) bool { return n.ID == of.NodeID })
+	if n := near.Neighbours[at]; n.Because == nil {
+		t.Errorf("%+v", n)
+	} else if v := n.Because.Views[len(n.Because.Views)-1]; v.Name != "vector.image" || v.Cosine < 0.1 {
+		addUp(t, n)
+		t.Errorf("of a node with the same vector %+v", n.Because)
 	}
 	f := g.Following()
 	f.Follow(&of)

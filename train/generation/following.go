@@ -5,10 +5,11 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders/hybrid"
+	"giantstream/train/encoders/parts"
 )
 
 // Following is a generation as nodes have other vectors than at its cut. Those who read the commit log after the cut
-// have one each, as each is somewhere else. It is not safe for concurrent use.
+// have one each, as each is somewhere else. One goroutine calls Follow, and any may call the other methods.
 type Following struct {
 	*Generation
 	encoder *hybrid.Encoder // nil for an encoder that knows no vectors
@@ -44,6 +45,15 @@ func (f *Following) Encode(ids, texts []string, out []float32) error {
 		return f.Generation.Encode(ids, texts, out)
 	}
 	return train.EncodeItems(f.encoder, ids, texts, nil, out)
+}
+
+// Parts returns the parts of the cosines of q, of length 1, and the embeddings of nodes as they are now, of which q has
+// the first numbers.
+func (f *Following) Parts(ids, texts []string, q []float32) ([]parts.Cosine, error) {
+	if f.encoder == nil {
+		return parts.Of(f.Encoder, ids, texts, q)
+	}
+	return parts.Of(f.encoder, ids, texts, q)
 }
 
 // EmbedNodes makes embeddings of nodes, as they are now, in the form that the generation stores.

@@ -7,6 +7,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/internal/parallel"
 	"giantstream/train"
+	"giantstream/train/encoders/parts"
 	"giantstream/train/numeric"
 )
 
@@ -72,7 +73,10 @@ type Encoder struct {
 	model      *Model
 }
 
-var _ train.FeatureEncoder = (*Encoder)(nil)
+var (
+	_ train.FeatureEncoder = (*Encoder)(nil)
+	_ parts.Encoder        = (*Encoder)(nil)
+)
 
 // NewEncoder joins a model to the vectorizer it was trained on.
 func NewEncoder(v train.Vectorizer, m *Model) (*Encoder, error) {
@@ -105,6 +109,15 @@ func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, ou
 	return train.EncodeFeatures(len(texts), features, e.Dim(), out, func() func(sparse.Vector, []float32) {
 		return e.model.Embed
 	})
+}
+
+// Parts implements parts.Encoder.
+func (e *Encoder) Parts(_, texts []string, q []float32) ([]parts.Cosine, error) {
+	h := make([]float32, e.Dim())
+	return parts.OfNGrams(Kind, e.vectorizer, e.Dim(), e.model.Pool, func(psi sparse.Vector) float32 {
+		e.model.Pool(psi, h)
+		return numeric.Dot(h[:len(q)], q)
+	}, texts, q), nil
 }
 
 // Start returns the bag that training would start from at a linear solution (Rank×dim): a vector

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"giantstream/train/numeric"
 )
@@ -20,15 +21,15 @@ type VectorView struct {
 	// Metric is M, Dim×Dim: what the rows are multiplied by, as links say which of their directions count.
 	Metric []float32
 
-	// newer are rows that count in place of those of Items, by hashes of ids, nil for none any more.
-	newer map[uint64][]uint16
+	// newer are rows ([]uint16) that count in place of those of Items, by hashes of ids, nil for none any more.
+	newer *sync.Map
 }
 
 // write writes the view of an item, Mᵀu of the length 1, zeros if it has none. u is room for a row.
 func (v VectorView) write(id string, u, out []float32) {
 	u = u[:len(out)]
 	clear(out)
-	if row, is := v.newer[numeric.HashString(id)]; !is {
+	if row, is := v.newerRow(id); !is {
 		v.Items.Row(id, u)
 	} else if row == nil {
 		return
@@ -43,6 +44,18 @@ func (v VectorView) write(id string, u, out []float32) {
 		}
 	}
 	numeric.Normalize(out)
+}
+
+// newerRow returns the row that counts in place of that of Items, and whether there is such, which nil is as well.
+func (v VectorView) newerRow(id string) (row []uint16, is bool) {
+	if v.newer == nil {
+		return nil, false
+	}
+	newer, is := v.newer.Load(numeric.HashString(id))
+	if is {
+		row = newer.([]uint16)
+	}
+	return row, is
 }
 
 // VectorMap maps a vector x of some length to a row of length 1:
@@ -114,13 +127,13 @@ func (e *Encoder) Following() *Encoder {
 	f := &Encoder{e.views, e.join, e.dim}
 	f.views.Vectors = slices.Clone(e.views.Vectors)
 	for k := range f.views.Vectors {
-		f.views.Vectors[k].newer = map[uint64][]uint16{}
+		f.views.Vectors[k].newer = new(sync.Map)
 	}
 	return f
 }
 
 // Follow lets an item have the vectors that an input states, by name, and no others of that input. It is a method of
-// what Following returns, which must not be in use.
+// what Following returns. Texts may be encoded beside it.
 func (e *Encoder) Follow(id string, input int32, vectors map[string][]float32) {
 	for _, own := range e.views.Vectors {
 		if own.Input != input {
@@ -130,6 +143,6 @@ func (e *Encoder) Follow(id string, input int32, vectors map[string][]float32) {
 		if x, has := vectors[own.Name]; !has || !own.Map.Row(x, room, row) {
 			row = nil
 		}
-		own.newer[numeric.HashString(id)] = row
+		own.newer.Store(numeric.HashString(id), row)
 	}
 }

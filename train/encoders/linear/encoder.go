@@ -5,6 +5,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/encoders/parts"
 	"giantstream/train/numeric"
 )
 
@@ -20,7 +21,10 @@ type Encoder struct {
 	dim        int
 }
 
-var _ train.FeatureEncoder = (*Encoder)(nil)
+var (
+	_ train.FeatureEncoder = (*Encoder)(nil)
+	_ parts.Encoder        = (*Encoder)(nil)
+)
 
 // New joins the matrix that Fit returned to the vectorizer and projection
 // whose outputs it was fitted on.
@@ -59,11 +63,37 @@ func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, ou
 	})
 }
 
+// Parts implements parts.Encoder.
+func (e *Encoder) Parts(_, texts []string, q []float32) ([]parts.Cosine, error) {
+	x, back := make([]float32, e.projection.Dim()), Back(e.weights, e.dim, q)
+	return parts.OfNGrams(Kind, e.vectorizer, e.dim, func(psi sparse.Vector, y []float32) {
+		e.projection.Apply(psi, x)
+		Map(e.weights, x, y)
+	}, func(psi sparse.Vector) float32 {
+		e.projection.Apply(psi, x)
+		return numeric.Dot(x, back)
+	}, texts, q), nil
+}
+
+// Back returns W q, so that ⟨q, Wᵀx⟩ is its product with x. q has the first numbers of dim.
+func Back(weights []float32, dim int, q []float32) []float32 {
+	back := make([]float32, len(weights)/dim)
+	for k := range back {
+		back[k] = numeric.Dot(weights[k*dim:k*dim+len(q)], q)
+	}
+	return back
+}
+
 // Project writes Wᵀx / ‖Wᵀx‖ to out.
 func Project(weights, x, out []float32) {
+	Map(weights, x, out)
+	numeric.Normalize(out)
+}
+
+// Map writes Wᵀx to out.
+func Map(weights, x, out []float32) {
 	clear(out)
 	for k, v := range x {
 		numeric.Axpy(v, weights[k*len(out):(k+1)*len(out)], out)
 	}
-	numeric.Normalize(out)
 }

@@ -5,6 +5,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/encoders/parts"
 	"giantstream/train/numeric"
 )
 
@@ -20,7 +21,10 @@ type LSA struct {
 	dim        int
 }
 
-var _ train.FeatureEncoder = (*LSA)(nil)
+var (
+	_ train.FeatureEncoder = (*LSA)(nil)
+	_ parts.Encoder        = (*LSA)(nil)
+)
 
 // NewLSA returns the baseline of dim dimensions, at most the projection's.
 func NewLSA(v train.Vectorizer, p train.Projection, dim int) (*LSA, error) {
@@ -51,4 +55,16 @@ func (e *LSA) EncodeFeatures(texts []string, features train.TextFeatures, out []
 			numeric.Normalize(out)
 		}
 	})
+}
+
+// Parts implements parts.Encoder.
+func (e *LSA) Parts(_, texts []string, q []float32) ([]parts.Cosine, error) {
+	x := make([]float32, e.projection.Dim())
+	return parts.OfNGrams(LSAKind, e.vectorizer, e.dim, func(psi sparse.Vector, y []float32) {
+		e.projection.Apply(psi, x)
+		copy(y, x)
+	}, func(psi sparse.Vector) float32 {
+		e.projection.Apply(psi, x)
+		return numeric.Dot(x[:len(q)], q)
+	}, texts, q), nil
 }

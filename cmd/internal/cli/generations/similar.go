@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -26,6 +27,8 @@ type match struct {
 	Text   string  `json:"text,omitempty"`
 
 	Attributes map[string]any `json:"attributes,omitempty"`
+	Because    *answer.Parts  `json:"because,omitempty"`
+	WhyNot     string         `json:"why_not,omitempty"`
 }
 
 // asked is a node or a text that was asked about.
@@ -50,6 +53,7 @@ func Similar(a *command.App) *cobra.Command {
 		ids, not, texts []string
 		which           wantedFlags
 		diversity       float64
+		explain         bool
 	)
 	cmd := a.AboutGeneration(&cobra.Command{
 		Use:   "similar ID... | similar --text TEXT | similar --questions FILE",
@@ -68,6 +72,7 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
   giantstream similar B00004TKVY --store ./out --where 'price<50 and stock>0' --show price
   giantstream similar B00004TKVY --store ./out --exclude-same parent --distinct brand
   giantstream similar B00004TKVY --store ./out --diversity 0.3
+  giantstream similar B00004TKVY --store ./out --explain -k 3
   giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'
   echo '{"id": "B00004TKVY", "k": 5}' | giantstream similar --questions - --store ./out`,
 	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
@@ -75,14 +80,20 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		if err != nil {
 			return command.UsageError(err)
 		}
-		want.Diversity = diversity
+		want.Diversity, want.Explain = diversity, explain
 		catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, false)
 		if err != nil {
 			return err
 		}
 		defer closeCatalog()
 		if which.questions != "" {
-			return askAll(ctx, a, which.questions, catalog.SimilarJSON)
+			return askAll(ctx, a, which.questions, func(question []byte) (out any, err error) {
+				err = withTexts(ctx, catalog, func() error {
+					out, err = catalog.SimilarJSON(question)
+					return err
+				})
+				return out, err
+			})
 		}
 		found := &matches{}
 		for _, id := range ids {
@@ -123,6 +134,8 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 	which.add(cmd)
 	cmd.Flags().Float64Var(&diversity, "diversity", 0, "from 0 to 1: how much answers are to be unlike each\n"+
 		"other, by maximal marginal relevance among the 200 nearest")
+	cmd.Flags().BoolVar(&explain, "explain", false, "show which views, and which n-grams of an answer's text,\n"+
+		"its cosine is made of")
 	return cmd
 }
 
@@ -132,7 +145,11 @@ func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *comma
 	for i, one := range m.Like {
 		like[i] = answer.Like(one)
 	}
-	nearest, err := catalog.Similar(like, want)
+	var nearest answer.Nearest
+	err := withTexts(ctx, catalog, func() (err error) {
+		nearest, err = catalog.Similar(like, want)
+		return err
+	})
 	if errors.Is(err, answer.ErrUnknown) && len(like) == 1 {
 		return explainUnknown(ctx, pipe, like[0].ID, err)
 	}
@@ -142,7 +159,8 @@ func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *comma
 	m.Generation, m.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
 	wanted := map[string][]*string{}
 	for i, n := range nearest.Neighbours {
-		m.Results[i] = match{ID: n.ID, Cosine: n.Cosine, Attributes: n.Attributes}
+		m.Results[i] = match{ID: n.ID, Cosine: n.Cosine, Attributes: n.Attributes, Because: n.Because,
+			WhyNot: n.WhyNot}
 		wanted[n.ID] = append(wanted[n.ID], &m.Results[i].Text)
 	}
 	for i, one := range m.Like {
@@ -151,6 +169,18 @@ func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *comma
 		}
 	}
 	return addTexts(ctx, pipe, wanted)
+}
+
+// withTexts asks, and has the texts read first if the question is for reasons.
+func withTexts(ctx context.Context, catalog *answer.Catalog, ask func() error) error {
+	err := ask()
+	if !errors.Is(err, answer.ErrTexts) {
+		return err
+	}
+	if _, err := catalog.Update(ctx); err != nil {
+		return err
+	}
+	return ask()
 }
 
 // openCatalog reads the embeddings of a generation and what came after it, and with complements what goes with what.
@@ -248,6 +278,34 @@ func printMatches(a *command.App, found *matches, which *wantedFlags) error {
 	for _, m := range found.Results {
 		fmt.Fprintf(w, "%.3f\t%s\t%s%s\n", m.Cosine, console.Plain(m.ID), which.columns(m.Attributes),
 			command.Shorten(m.Text, 80))
+		reason := func(name, said string) {
+			fmt.Fprintf(w, "\t  %s\t%s%s\n", name, strings.Repeat("\t", len(which.show)), said)
+		}
+		switch {
+		case m.Because != nil:
+			views, ngrams := partsLines(m.Because)
+			reason("views", views)
+			reason("n-grams", ngrams)
+		case m.WhyNot != "":
+			reason("no reasons", m.WhyNot)
+		}
 	}
 	return w.Flush()
+}
+
+// partsLines are the parts of a cosine for people. Characters are quoted, and words are not.
+func partsLines(p *answer.Parts) (views, ngrams string) {
+	var v, n []string
+	for _, one := range p.Views {
+		v = append(v, fmt.Sprintf("%s %+.3f", one.Name, one.Cosine))
+	}
+	for _, one := range p.NGrams {
+		text := console.Plain(one.Text)
+		if one.Kind == answer.Characters {
+			text = strconv.Quote(one.Text)
+		}
+		n = append(n, fmt.Sprintf("%s %+.3f", text, one.Cosine))
+	}
+	v, n = append(v, fmt.Sprintf("rounding %+.3f", p.Rounding)), append(n, fmt.Sprintf("others %+.3f", p.Others))
+	return strings.Join(v, ", "), strings.Join(n, ", ")
 }

@@ -61,7 +61,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		}
 		question("GET "+answer.SimilarPath, config.ScopeRead, slices.Concat(wanted, []string{"diversity"})...)
 		question("POST /similar", config.ScopeRead, fresh...)
-		question("GET /goes-with", config.ScopeRead, append([]string{"id" + endpoint.List, "explain"}, wanted...)...)
+		question("GET /goes-with", config.ScopeRead, append([]string{"id" + endpoint.List}, wanted...)...)
 		question("POST /goes-with", config.ScopeRead, fresh...)
 		question("POST /embed", config.ScopeEmbed, fresh...)
 		question("POST "+answer.OpenAIPath, config.ScopeEmbed, fresh...)
