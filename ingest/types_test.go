@@ -159,6 +159,26 @@ func (c *cell) asText() meant {
 	return meant{value: c.written()}
 }
 
+// sinceEpoch gives the microseconds since 1970 that a bare integer means, nil for none.
+func sinceEpoch(n *big.Int) *big.Int {
+	if !n.IsInt64() || n.Int64() == math.MinInt64 {
+		return nil
+	}
+	if t, err := time.Parse("20060102", n.String()); err == nil && t.Year() >= 1900 && t.Year() < 2200 {
+		return big.NewInt(t.UnixMicro())
+	}
+	us := new(big.Int).Set(n)
+	switch digits := new(big.Int).Abs(n); {
+	case digits.Cmp(pow10(11)) < 0:
+		us.Mul(us, big.NewInt(1e6))
+	case digits.Cmp(pow10(14)) < 0:
+		us.Mul(us, big.NewInt(1e3))
+	case digits.Cmp(pow10(17)) >= 0:
+		us.Div(us, big.NewInt(1e3)) // Euclidean: down
+	}
+	return us
+}
+
 // asEventTime gives microseconds since 1970.
 func (c *cell) asEventTime() meant {
 	var us *big.Int
@@ -172,6 +192,13 @@ func (c *cell) asEventTime() meant {
 		if c.bad() {
 			return deadLetter
 		}
+		if text := c.written(); len(text) >= 8 && strings.Trim(text, "0123456789") == "" {
+			n, _ := new(big.Int).SetString(text, 10)
+			if us = sinceEpoch(n); us == nil {
+				return deadLetter
+			}
+			break
+		}
 		t, err := time.Parse(time.RFC3339Nano, c.written())
 		if err != nil {
 			if t, err = time.Parse("2006-01-02", c.written()); err != nil {
@@ -184,17 +211,11 @@ func (c *cell) asEventTime() meant {
 			return meant{absent: true}
 		}
 		n, ok := c.integer()
-		if !ok || !n.IsInt64() || n.Int64() == math.MinInt64 {
+		if !ok {
 			return deadLetter
 		}
-		us = new(big.Int).Set(n)
-		switch digits := new(big.Int).Abs(n); {
-		case digits.Cmp(pow10(11)) < 0:
-			us.Mul(us, big.NewInt(1e6))
-		case digits.Cmp(pow10(14)) < 0:
-			us.Mul(us, big.NewInt(1e3))
-		case digits.Cmp(pow10(17)) >= 0:
-			us.Div(us, big.NewInt(1e3)) // Euclidean: down
+		if us = sinceEpoch(n); us == nil {
+			return deadLetter
 		}
 	}
 	year1 := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()

@@ -27,10 +27,14 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 	switch v.kind {
 	case kindString:
-		t, ok := parseTime(d.text(v))
+		text := d.text(v)
+		t, ok := parseTime(text)
+		if n, err := strconv.ParseUint(text, 10, 63); err == nil && len(text) >= len("20060102") {
+			t, ok = time.UnixMicro(fromInteger(int64(n))), true // BigQuery's JSON has integers in quotes
+		}
 		if !ok {
 			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 "+
-				"-0700 or 02.01.2006 15:04, or a date like 2006-01-02", quote(d.text(v)))
+				"-0700 or 02.01.2006 15:04, or a date like 2006-01-02", quote(text))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
@@ -89,8 +93,14 @@ func parseTime(s string) (t time.Time, ok bool) {
 }
 
 // fromInteger converts an integer above math.MinInt64 and infers its unit from its size. Seconds reach to the year
-// 5138; milliseconds begin in March 1973.
+// 5138; milliseconds begin in March 1973. What is a date when its digits are read as year, month and day is that, as in
+// warehouses, and no time in August or September 1970.
 func fromInteger(n int64) int64 {
+	if 1900_00_00 < n && n < 2200_00_00 {
+		if t, err := time.Parse("20060102", strconv.FormatInt(n, 10)); err == nil {
+			return t.UnixMicro()
+		}
+	}
 	switch size := max(n, -n); {
 	case size < 1e11: // seconds
 		return n * 1e6
