@@ -2,6 +2,7 @@ package preview
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"giantstream/ingest/backfill"
@@ -21,6 +22,9 @@ type Orders struct {
 	// Pairs of items that orders have together, most frequent first, at most maxPairs. Those of orders with
 	// more than maxPaired items are not counted.
 	Pairs []Pair `json:"pairs,omitempty"`
+	// Restated is how many records state an order again as a whole, and Shortened how many of these leave out an item.
+	Restated  int64 `json:"restated,omitempty"`
+	Shortened int64 `json:"shortened,omitempty"`
 }
 
 // Kind counts the orders of a kind.
@@ -45,7 +49,8 @@ const (
 
 type orders struct {
 	Input
-	found map[string]*order
+	found               map[string]*order
+	restated, shortened int64
 }
 
 type order struct {
@@ -83,6 +88,9 @@ func (c *orders) take(where string, out []mutation.Mutation) {
 // state takes what a record says of its order.
 func (c *orders) state(m *mutation.Mutation) {
 	o := c.found[m.ID]
+	if o != nil && m.Op == mutation.SetOrder && len(m.Order.Lines) > 0 {
+		c.restate(o, m.Order.Lines)
+	}
 	if o == nil || m.Op == mutation.SetOrder {
 		o = &order{items: map[string]bool{}}
 		c.found[m.ID] = o
@@ -100,8 +108,33 @@ func (c *orders) state(m *mutation.Mutation) {
 	}
 }
 
+// restate counts a record that states an order again.
+func (c *orders) restate(o *order, lines []mutation.Line) {
+	c.restated++
+	kept := 0
+	for _, l := range lines {
+		if o.items[l.Item] {
+			kept++
+		}
+	}
+	if kept < len(o.items) {
+		c.shortened++
+	}
+}
+
+// warning says that records of orders look like parts of them, "" if they do not.
+func (o *Orders) warning() string {
+	// Orders get shorter when items come back, though rarely.
+	if o.Shortened < 10 || 4*o.Shortened < o.Restated {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d records that state an order again leave out items which it had, and only the newest "+
+		"record of an order counts; if each record has some of its items, such as events of a session, add them up: "+
+		"--order-mode add (ingest.baskets.mode)", o.Shortened, o.Restated)
+}
+
 func (c *orders) summary() *Orders {
-	out := &Orders{Side: c.result(), Orders: int64(len(c.found))}
+	out := &Orders{Side: c.result(), Orders: int64(len(c.found)), Restated: c.restated, Shortened: c.shortened}
 	kinds, pairs := map[string]int64{}, map[[2]string]int64{}
 	for _, o := range c.found {
 		out.Lines += int64(len(o.items))

@@ -509,6 +509,11 @@ func (p *Preview) Warnings() (out []string) {
 		out = append(out, fmt.Sprintf("%d of %d node records have the id of an earlier record: of records with "+
 			"the same id and time the last one counts", n, p.Nodes.Records))
 	}
+	if p.Orders != nil {
+		if w := p.Orders.warning(); w != "" {
+			out = append(out, w)
+		}
+	}
 	if m := p.Match; m != nil {
 		out = append(out, m.warnings()...)
 	}

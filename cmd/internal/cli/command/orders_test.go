@@ -17,12 +17,12 @@ func TestFlagsOfOrders(t *testing.T) {
 		t.Errorf("without files: %+v", cfg.Ingest.Baskets)
 	}
 	f.Orders = []string{"orders.csv"}
-	f.order = orderFlags{id: []string{"order"}, item: "sku", quantity: "n", time: "placed", kind: "kind", customer: "who"}
+	f.order = orderFlags{id: []string{"order"}, item: "sku", quantity: "n", time: "placed", kind: "kind", customer: "who", mode: "add"}
 	f.Apply(&cfg)
 	want := config.Default().Ingest.Baskets
 	want.Topic, want.ID, want.Items = ordersTopic, config.List{"order"}, "sku"
 	want.Quantity, want.Time = "n", "placed"
-	want.EventTime, want.Kind, want.Customer = "at", "kind", "who"
+	want.EventTime, want.Kind, want.Customer, want.Mode = "at", "kind", "who", "add"
 	if !reflect.DeepEqual(cfg.Ingest.Baskets, want) {
 		t.Errorf("%+v, want %+v", cfg.Ingest.Baskets, want)
 	}
