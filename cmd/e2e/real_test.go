@@ -54,29 +54,33 @@ kafka:
 		t.Fatal(err)
 	}
 	p = place{store: store, client: c, embeddings: name + ".embeddings", deadLetters: name + ".dead-letters"}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		admin := kafka.Client{Addr: kafka.TCP(c.Brokers()...)}
-		all, err := admin.Metadata(ctx, &kafka.MetadataRequest{})
-		if err == nil {
-			var topics []string
-			for _, topic := range all.Topics {
-				if strings.HasPrefix(topic.Name, name+".") {
-					topics = append(topics, topic.Name)
-				}
-			}
-			var res *kafka.DeleteTopicsResponse
-			if res, err = admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: topics}); err == nil {
-				err = errors.Join(slices.Collect(maps.Values(res.Errors))...)
-			}
-		}
-		if err != nil {
-			t.Logf("topics %s.* are left on the cluster: %v", name, err)
-		}
-		c.Close()
-	})
+	t.Cleanup(func() { removeTopics(t, c, name) })
 	return config, p
+}
+
+// removeTopics removes the topics whose names begin with name and a dot, and closes the client.
+func removeTopics(t *testing.T, c *client.Client, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	admin := kafka.Client{Addr: kafka.TCP(c.Brokers()...)}
+	all, err := admin.Metadata(ctx, &kafka.MetadataRequest{})
+	if err == nil {
+		var topics []string
+		for _, topic := range all.Topics {
+			if strings.HasPrefix(topic.Name, name+".") {
+				topics = append(topics, topic.Name)
+			}
+		}
+		var res *kafka.DeleteTopicsResponse
+		if res, err = admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: topics}); err == nil {
+			err = errors.Join(slices.Collect(maps.Values(res.Errors))...)
+		}
+	}
+	if err != nil {
+		t.Logf("topics %s.* are left on the cluster: %v", name, err)
+	}
+	c.Close()
 }
 
 // sampleConfig is what takes the sample graph through in a few seconds.

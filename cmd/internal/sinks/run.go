@@ -117,9 +117,18 @@ func Refill(ctx context.Context, o Options) error {
 // errCaughtUp ends a run that was to last until then.
 var errCaughtUp = errors.New("caught up")
 
-// Run follows the topic, or the store where the broker is an embedded one, until ctx ends, which is no error.
+// Run follows the topic, or the store where the broker is an embedded one, until ctx ends, which is no error. It waits
+// for a topic that does not exist yet, unless it is to end by itself.
 func Run(ctx context.Context, o Options) error {
 	s, err := open(ctx, o, (*vectordb.Follower).Open)
+	for said := false; errors.Is(err, client.ErrNoTopic) && !o.UntilCaughtUp && ctx.Err() == nil; said = true {
+		if !said {
+			o.Log.Warn("waiting for the topic", "reason", err)
+		}
+		if retry.Sleep(ctx, time.Second) == nil {
+			s, err = open(ctx, o, (*vectordb.Follower).Open)
+		}
+	}
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was stopped as it started
 	}

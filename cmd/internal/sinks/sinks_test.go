@@ -1,6 +1,7 @@
 package sinks_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -201,6 +202,41 @@ func follow(t *testing.T, w *world, seed int) {
 	want, _ := p.topic.Compacted(target)
 	if diff := vectordbtest.Differ(p.rows(t), want); diff != "" {
 		t.Fatalf("PostgreSQL does not hold the topic:\n%s", diff)
+	}
+}
+
+// TestWaitsForTheTopic: a sink may start before the pipeline, which creates the topic, unless it is to end by itself.
+func TestWaitsForTheTopic(t *testing.T) {
+	w := newWorld(t)
+	p := w.pipeline(t, "other", rand.New(rand.NewPCG(1, 1)), true)
+	p.cfg.Kafka.Topics.Embeddings = "embeddings"
+	if err := p.run(t.Context(), true); !errors.Is(err, client.ErrNoTopic) {
+		t.Errorf("a sink that is to catch up with no topic: %v", err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	read, write := io.Pipe()
+	p.log = write
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.run(ctx, false)
+		write.Close() //nolint:errcheck // it never fails
+	}()
+	followed := false
+	for lines := bufio.NewScanner(read); lines.Scan(); {
+		switch line := lines.Text(); {
+		case strings.Contains(line, "waiting for the topic"):
+			err := w.client.EnsureTopics(ctx, client.TopicSpec{Name: "embeddings", Partitions: 2, Compacted: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+		case strings.Contains(line, "the sink follows the topic"):
+			followed = true
+			stop()
+		}
+	}
+	if err := <-ended; err != nil || !followed {
+		t.Errorf("followed: %v, %v", followed, err)
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 
 // Server is a running server.
 type Server struct {
+	// Programs is the folder of psql and the like.
+	Programs string
+
 	addr string
 	made atomic.Int32
 }
@@ -57,7 +60,7 @@ func Start(t testing.TB) *Server {
 		}
 		attributes.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
-	s := &Server{}
+	s := &Server{Programs: filepath.Join(install, "bin")}
 	if s.addr, err = freeport.Addr(t.Context()); err != nil {
 		t.Fatal(err)
 	}
