@@ -181,13 +181,20 @@ def check(page, url, width, scheme, screenshots):
     page.click("#search button")
     page.wait_for_selector("#results tbody tr", timeout=WAIT)
 
+    # Reasons wait until the texts are read, and stand beside each answer.
+    page.check("#why")
+    page.click("#search button")
+    page.wait_for_selector("#results th:has-text('Made of')", timeout=WAIT)
+    made = page.locator("#results tbody tr").all_inner_texts()
+    assert len(made) == 10 and all("rounding" in row and "others" in row for row in made), made
+
     assert page.evaluate("window.hacked") is None, "something of the input ran"
     assert page.locator("#all img, #all script, #all b").count() == 0, "something of the input is an element"
     wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide[0] <= wide[1], f"the page is {wide[0]} pixels wide in {wide[1]}"
     outside = [u for u in asked if not u.startswith(url)]
     assert not outside, f"requests to others: {outside}"
-    expected = re.compile("404")  # of the id that does not exist
+    expected = re.compile("404|503")  # of the id that does not exist, and of reasons before the texts are read
     errors = [e for e in errors if not expected.search(e)]
     assert not errors, errors
     if screenshots:

@@ -62,7 +62,7 @@ def start(program, folder, port, origin):
 
 
 def wait_until_served(service, folder, port):
-    question = urllib.request.Request(f"http://127.0.0.1:{port}/goes-with?k=1&id=" + "tent-alder-red",
+    question = urllib.request.Request(f"http://127.0.0.1:{port}/similar/tent-alder-red?k=1&explain=true",
                                       headers={"Authorization": "Bearer " + TOKEN})
     for _ in range(240):
         if service.poll() is not None:
@@ -128,6 +128,8 @@ def check(page, url, width, scheme, screenshots):
     page.locator("#found li button").first.focus()
     page.keyboard.press("Enter")
     said("similar", "cosine")
+    lines = page.inner_text("#similar").splitlines()
+    assert any(l.startswith("cosine") and " · " in l for l in lines), f"no reasons: {lines}"
     said("goes", "orders have it with")
     said("goes", "texts are alike")
     for section in ("similar", "goes"):
