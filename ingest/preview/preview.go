@@ -415,8 +415,8 @@ func (p *Preview) Err(names map[string]string) error {
 		}
 		if n := s.dead(); 2*n > s.Records && len(errs) == before {
 			f := s.Faults[0]
-			errs = append(errs, fmt.Errorf("%d of the %d records that were read would be dead letters, such as %s: %s",
-				n, s.Records, f.Example, f.Message))
+			errs = append(errs, fmt.Errorf("%d of the %d records that were read would be dead letters, such as %s: "+
+				"%s%s", n, s.Records, f.Example, f.Message, f.asOneDocument()))
 		}
 	}
 	if len(errs) == 0 {
@@ -448,6 +448,24 @@ func (s *Side) spare(f *Field) bool {
 	})
 }
 
+// asOneDocument says what to do with one JSON document over several lines, which is what its first line looks like.
+func (f *Fault) asOneDocument() string {
+	if f.Code != decode.BadJSON || !strings.HasSuffix(f.Example, ":1") {
+		return ""
+	}
+	return "; a file of JSON has a record a line, or is one list of them: if this is another document, such as an " +
+		"object with a list of products, write its records with jq: jq -c '.products[]' FILE > FILE.jsonl"
+}
+
+// elements says what to do where the records are elements of a list in the one record that there is.
+func (s *Side) elements(f *Field) string {
+	list, ok := strings.CutSuffix(f.DidYouMean, "[*]."+f.Path)
+	if !ok || s.Records > 1 || f.Field != "nodes.id" && f.Field != "edges.src" && f.Field != "baskets.id" {
+		return ""
+	}
+	return fmt.Sprintf("; write the elements of %s as records, with jq: jq -c '.%s[]' FILE > FILE.jsonl", list, list)
+}
+
 // QuotePath puts a path in quotes that a shell takes off.
 func QuotePath(path string) string {
 	if strings.Contains(path, `"`) {
@@ -468,7 +486,9 @@ func (s *Side) missing(f *Field, name string) string {
 	if s.dead() > 0 {
 		words += fmt.Sprintf("; %d of the %d records that were read would be dead letters", s.dead(), s.Records)
 	}
-	if f.DidYouMean != "" {
+	if elements := s.elements(f); elements != "" {
+		words += elements + "."
+	} else if f.DidYouMean != "" {
 		words += fmt.Sprintf("; did you mean %s?", QuotePath(f.DidYouMean))
 	} else {
 		words += "."

@@ -64,6 +64,10 @@ func TestMissingFields(t *testing.T) {
 		"another id": {`{"sku":1,"title":"a","tags":["x"]}`, `{"src":1,"dst":[2]}`,
 			`nodes.id: no record has the field "id"; 1 of the 1 records that were read would be dead letters. Fields ` +
 				`seen: sku, tags[*], title`},
+		"one object with all records": {`{"products":[{"id":1,"title":"a","tags":["x"]}]}`, `{"src":1,"dst":[2]}`,
+			`jq -c '.products[]' FILE`},
+		"one object over several lines": {"{\n\"products\":[\n{\n\"id\":1\n}\n]\n}", `{"src":1,"dst":[2]}`,
+			`jq -c '.products[]' FILE`},
 		"one of two texts":     {`{"id":1,"title":"a"}`, `{"src":1,"dst":[2]}`, ""},
 		"neither of two texts": {`{"id":1,"name":"a"}`, `{"src":1,"dst":[2]}`, `nodes.text: no record has the field "title"`},
 		"deletions":            {`{"id":1,"deleted":true}`, `{"src":1,"dst":[2],"deleted":true}`, ""},
