@@ -9,9 +9,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
+	"giantstream/internal/suggest"
 	"giantstream/train/answer/filter"
 )
 
@@ -366,12 +369,34 @@ func body(r *http.Request) ([]byte, error) {
 	return data, nil
 }
 
+// knownFields says which fields a question can have, if the error is that it has another one.
+func knownFields(err error, data []byte, to any) string {
+	quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
+	name := strings.Trim(quoted, `"`)
+	var fields map[string]json.RawMessage
+	if _ = json.Unmarshal(data, &fields); !ok || fields[name] == nil { // it may be further in
+		return ""
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(to).Elem()) {
+		if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" {
+			names = append(names, field)
+		}
+	}
+	slices.Sort(names)
+	mean := ""
+	if near := suggest.Nearest(name, names); near != "" {
+		mean = " did you mean " + near + "?"
+	}
+	return ";" + mean + " fields are " + strings.Join(names, ", ")
+}
+
 // decode reads a JSON object, and refuses fields that it does not know.
 func decode(data []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
-		return badRequest{fmt.Errorf("the question: %w", err)}
+		return badRequest{fmt.Errorf("the question: %w%s", err, knownFields(err, data, to))}
 	}
 	if d.More() {
 		return badRequest{errors.New("the question has more than one JSON value")}

@@ -281,7 +281,7 @@ func TestGoesWithOverHTTP(t *testing.T) {
 		{"GET", "/goes-with", "", 400, "0 ids"},
 		{"GET", "/goes-with?id=node-0001&k=0", "", 400, "from 1 to 1000"},
 		{"GET", "/goes-with?id=node-0001&k=x", "", 400, "no number"},
-		{"POST", "/goes-with", `{"id":"node-0001"}`, 400, "unknown field"},
+		{"POST", "/goes-with", `{"id":"node-0001"}`, 400, "did you mean ids? fields are distinct, exclude"},
 		{"GET", "/goes-with?id=node-0001&id=nobody", "", 404, `no such node: \"nobody\"`},
 		{"GET", "/goes-with?id=node-0202", "", 422, "no text"},
 	} {
