@@ -213,7 +213,7 @@ func TestTextsAreThoseOfTheNewestRows(t *testing.T) {
 		}
 		*log = append(*log, stretch)
 		for range 2 {
-			if err := kept.update(t.Context(), log, 1); err != nil {
+			if err := kept.update(t.Context(), log, []int64{int64(len(*log))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,7 +235,7 @@ func TestTextsAreThoseOfTheNewestRows(t *testing.T) {
 		t.Errorf("an unknown node has %q; %d bytes count, want %d", got[len(ids)], kept.live, live)
 	}
 	kept.size = 3*live + idleTexts // as after more of that
-	if err := kept.update(t.Context(), log, 1); err != nil || kept.size > 2*live+idleTexts {
+	if err := kept.update(t.Context(), log, []int64{int64(len(*log))}); err != nil || kept.size > 2*live+idleTexts {
 		t.Errorf("a file of %d bytes is begun anew with %d, %v", 3*live+idleTexts, kept.size, err)
 	}
 	if again, err := kept.get(append(ids, "unknown")); err != nil || !slices.Equal(again, got) {

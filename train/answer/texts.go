@@ -36,16 +36,20 @@ const (
 	idleTexts = 64 << 20
 )
 
-// update reads what was committed since the last call. Questions have the former texts meanwhile.
-func (t *texts) update(ctx context.Context, log Log, shards int) error {
+// update reads what was committed since the last call, if that is not up to the manifests of seq. Questions have the
+// former texts meanwhile.
+func (t *texts) update(ctx context.Context, log Log, seq []int64) error {
 	if !t.wanted.Load() {
 		return nil
 	}
-	if err := t.begin(shards); err != nil {
+	if err := t.begin(len(seq)); err != nil {
 		t.fail(err)
 		return nil
 	}
-	for shard := range shards {
+	for shard, to := range seq {
+		if t.seq[shard] >= to {
+			continue // a look at the log would be a request to the store
+		}
 		for stretch, err := range log.Stretches(ctx, shard, t.seq[shard]) {
 			if err != nil {
 				return err
