@@ -16,7 +16,7 @@ import (
 var ErrTexts = errors.New("the texts are being read for the first reasons, try again in a moment")
 
 // texts has the texts of all nodes in a temporary file, once a question has asked for reasons. From then on it follows
-// the commit log. In memory are 16 bytes a node.
+// the commit log. In memory are 20 to 40 bytes a node.
 type texts struct {
 	wanted atomic.Bool
 	seq    []int64 // by shard: the newest manifest that is in the file; nil without one. Of Update alone.
