@@ -134,7 +134,7 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 	c.now.Store(s)
 	c.tell()
 	solved := s.complements.solve(ambient.Clock(c.opts.Now))
-	if err := c.texts.update(ctx, c.opts.Log, c.opts.Shards); err != nil {
+	if err := c.texts.update(ctx, c.opts.Log, s.seq); err != nil {
 		return loads || changed || solved, fmt.Errorf("read the texts: %w", err)
 	}
 	return loads || changed || solved, nil

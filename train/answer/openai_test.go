@@ -119,8 +119,9 @@ func TestTextsAreEncodedForThoseWhoMay(t *testing.T) {
 		return nil
 	}})
 	for body, want := range map[string]int{
-		`{"id":"node-0001"}`:      200,
-		`{"text":"secret words"}`: 403,
+		`{"id":"node-0001"}`:                                     200,
+		`{"text":"secret words"}`:                                403,
+		`{"id":"node-0001","explain":true}`:                      403,
 		`{"like":[{"id":"node-0001"},{"text":"x","weight":-1}]}`: 403,
 	} {
 		code, got := askGoesWith(t, h, "POST", "/similar", body)

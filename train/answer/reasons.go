@@ -52,10 +52,9 @@ const (
 
 // Why an answer has no reasons.
 const (
-	noText     = "its text is not known here yet"
-	noNGram    = "its text has nothing that the encoder knows: its embedding is of its neighbours"
-	otherwise  = "its embedding is not of the text that it has now"
-	noneOfThis = "" // it has reasons
+	noText    = "its text is not known here yet"
+	noNGram   = "its text has nothing that the encoder knows: its embedding is of its neighbours"
+	otherwise = "its embedding is not of the text that it has now"
 )
 
 // explain adds reasons to answers. sum is what they are near to, and vectors are theirs as the index has them.
@@ -72,14 +71,14 @@ func (s *state) explain(answers []Neighbour, sum []float32, vectors [][]float32,
 	}
 	for i := range answers {
 		one := &answers[i]
-		if one.WhyNot = whyNot(texts[i], &all[i], vectors[i]); one.WhyNot == noneOfThis {
+		if one.WhyNot = whyNot(texts[i], &all[i], vectors[i]); one.WhyNot == "" {
 			one.Because = s.partsOf(&all[i], float64(one.Cosine))
 		}
 	}
 	return nil
 }
 
-// whyNot says why the parts of a cosine are no reasons of an answer.
+// whyNot says why the parts of a cosine are no reasons of an answer, "" if they are.
 func whyNot(text string, c *parts.Cosine, stored []float32) string {
 	switch {
 	case text == "":
@@ -89,7 +88,7 @@ func whyNot(text string, c *parts.Cosine, stored []float32) string {
 	case numeric.Cosine(c.Embedding, stored) < sameVector:
 		return otherwise
 	}
-	return noneOfThis
+	return ""
 }
 
 // partsOf names the parts of a cosine.

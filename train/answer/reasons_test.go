@@ -213,7 +213,7 @@ func TestTextsAreThoseOfTheNewestRows(t *testing.T) {
 		}
 		*log = append(*log, stretch)
 		for range 2 {
-			if err := kept.update(t.Context(), log, 1); err != nil {
+			if err := kept.update(t.Context(), log, []int64{int64(len(*log))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,7 +235,7 @@ func TestTextsAreThoseOfTheNewestRows(t *testing.T) {
 		t.Errorf("an unknown node has %q; %d bytes count, want %d", got[len(ids)], kept.live, live)
 	}
 	kept.size = 3*live + idleTexts // as after more of that
-	if err := kept.update(t.Context(), log, 1); err != nil || kept.size > 2*live+idleTexts {
+	if err := kept.update(t.Context(), log, []int64{int64(len(*log))}); err != nil || kept.size > 2*live+idleTexts {
 		t.Errorf("a file of %d bytes is begun anew with %d, %v", 3*live+idleTexts, kept.size, err)
 	}
 	if again, err := kept.get(append(ids, "unknown")); err != nil || !slices.Equal(again, got) {
@@ -287,12 +287,66 @@ func TestReasonsOverHTTP(t *testing.T) {
 	if posted != body {
 		t.Errorf("POST answers %s, and GET %s", posted, body)
 	}
+	var answered any
+	if err := json.Unmarshal([]byte(body), &answered); err != nil {
+		t.Fatal(err)
+	}
+	conforms(t, "Answer", schemas(t), schemas(t)["Answer"].(map[string]any), answered)
 	const question = `{"id":"node-0001","explain":true,"k":60}`
 	for _, c := range [][2]string{{`{"id":"node-0001","explain":true,"k":101}`, "for 100 answers together"},
 		{`{"questions":[` + question + "," + question + `]}`, `]},{"status":400,"error":"with explain,`},
 		{`{"id":"node-0001","explain":1}`, "the question: "}} {
 		if _, body := askGoesWith(t, h, "POST", "/similar", c[0]); !strings.Contains(body, c[1]) {
 			t.Errorf("%s: %.300s", c[0], body)
+		}
+	}
+}
+
+// schemas are those of openapi.json.
+func schemas(t *testing.T) map[string]any {
+	t.Helper()
+	var doc struct {
+		Components struct{ Schemas map[string]any }
+	}
+	if err := json.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Components.Schemas
+}
+
+// conforms checks that a value is what a schema of objects, lists and plain types describes, and nothing besides.
+func conforms(t *testing.T, at string, all, schema map[string]any, value any) {
+	t.Helper()
+	if ref, is := schema["$ref"].(string); is {
+		schema = all[ref[strings.LastIndex(ref, "/")+1:]].(map[string]any)
+	}
+	kind := map[string]string{"map[string]interface {}": "object", "[]interface {}": "array", "float64": "number",
+		"string": "string"}[fmt.Sprintf("%T", value)]
+	if want, is := schema["type"].(string); is && want != kind && (want != "integer" || kind != "number") {
+		t.Errorf("%s is of the type %s, described as %s", at, kind, want)
+	}
+	if choices, is := schema["enum"].([]any); is && !slices.Contains(choices, value) {
+		t.Errorf("%s is %v, described as one of %v", at, value, choices)
+	}
+	switch value := value.(type) {
+	case []any:
+		for i, one := range value {
+			conforms(t, fmt.Sprintf("%s[%d]", at, i), all, schema["items"].(map[string]any), one)
+		}
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for name, one := range value {
+			if properties[name] == nil {
+				t.Errorf("%s.%s is not described", at, name)
+				continue
+			}
+			conforms(t, at+"."+name, all, properties[name].(map[string]any), one)
+		}
+		required, _ := schema["required"].([]any)
+		for _, name := range required {
+			if _, is := value[name.(string)]; !is {
+				t.Errorf("%s lacks %s", at, name)
+			}
 		}
 	}
 }

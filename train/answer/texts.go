@@ -16,7 +16,7 @@ import (
 var ErrTexts = errors.New("the texts are being read for the first reasons, try again in a moment")
 
 // texts has the texts of all nodes in a temporary file, once a question has asked for reasons. From then on it follows
-// the commit log. In memory are 16 bytes a node.
+// the commit log. In memory are 20 to 40 bytes a node.
 type texts struct {
 	wanted atomic.Bool
 	seq    []int64 // by shard: the newest manifest that is in the file; nil without one. Of Update alone.
@@ -36,16 +36,20 @@ const (
 	idleTexts = 64 << 20
 )
 
-// update reads what was committed since the last call. Questions have the former texts meanwhile.
-func (t *texts) update(ctx context.Context, log Log, shards int) error {
+// update reads what was committed since the last call, if that is not up to the manifests of seq. Questions have the
+// former texts meanwhile.
+func (t *texts) update(ctx context.Context, log Log, seq []int64) error {
 	if !t.wanted.Load() {
 		return nil
 	}
-	if err := t.begin(shards); err != nil {
+	if err := t.begin(len(seq)); err != nil {
 		t.fail(err)
 		return nil
 	}
-	for shard := range shards {
+	for shard, to := range seq {
+		if t.seq[shard] >= to {
+			continue // a look at the log would be a request to the store
+		}
 		for stretch, err := range log.Stretches(ctx, shard, t.seq[shard]) {
 			if err != nil {
 				return err

@@ -187,6 +187,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		}
 	}
 
+	reasonsAreServed(t, cfg)
 	writesAreRead(t, s, cfg)
 	everyIDIsAsked(t, s, cfg)
 
@@ -236,6 +237,35 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text,
 		`giantstream_http_answers_total{kind="similar",status="404",token=""}`) {
 		t.Error("the answers are not counted")
+	}
+}
+
+// reasonsAreServed asks why nodes are similar, one of which has another text than at the cut.
+func reasonsAreServed(t *testing.T, cfg *config.Config) {
+	t.Helper()
+	var got struct {
+		Results []struct {
+			ID      string
+			Because *answer.Parts
+		}
+	}
+	eventually(t, "the texts are read for reasons", func() bool {
+		code, body := ask(t, cfg, "GET", "/similar/node-003?explain=true&k=100", "")
+		if code != 200 && code != 503 {
+			t.Fatalf("%d %s", code, body)
+		}
+		return code == 200 && json.Unmarshal([]byte(body), &got) == nil
+	})
+	var seen []string
+	for _, one := range got.Results {
+		if one.Because == nil {
+			t.Errorf("%s is similar for no reason", one.ID)
+			continue
+		}
+		seen = append(seen, one.ID)
+	}
+	if !slices.Contains(seen, "node-002") || !slices.Contains(seen, "a/b c") {
+		t.Errorf("reasons of %v", seen)
 	}
 }
 
