@@ -347,11 +347,11 @@ func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","text":["x",1,null],"label":true,"edges":["b",{"id":1}],"at":"2020-01-01T00:00:00Z"}`,
 		`{"id":"\ud83d\ude00","text":"\u00e9\n","deleted":true}`, `{"src":"a","dst":[["x"]],"at":-1e9}`, "[[[",
-		"{\"a\":\"\xff\"}", ` {} `,
+		"{\"a\":\"\xff\"}", ` {} `, `{"id":1,"a":{"b":[{"e":["x"],"c":{"d":1}},{"c":{"d":2},"e":"y"},[{"c":{"d":1}}]]}}`,
 	} {
 		f.Add([]byte("key"), []byte(s))
 	}
-	m := decode.NodeMapping{ID: "id", Text: []string{"text", "a.b[0].c", "a.b[*]"}, Class: "label",
+	m := decode.NodeMapping{ID: "id", Text: []string{"text", "a.b[0].c", "a.b[*]", "a.b[c.d=1].e"}, Class: "label",
 		EventTime: "at", Deleted: "deleted", Edges: []decode.EdgePath{{Path: "edges[*]"}, {Kind: "near", Path: "a.b[*]"}}}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		r := decode.Record{Key: key, Value: value, Time: stamp}
@@ -377,7 +377,8 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"id", "a.b", "a[*].b[0]", "a[", "a[*", "a]b", ".", "a..b", "[0]", "é", "a[b.c=d].e[*]", `a[b="]"]`, "a[b==c", `["a.b"]`, `a["b]"][*]`, `["a"].b`} {
+	for _, s := range []string{"id", "a.b", "a[*].b[0]", "a[", "a[*", "a]b", ".", "a..b", "[0]", "é", "a[b.c=d].e[*]",
+		`a[b="]"]`, "a[b==c", `["a.b"]`, `a["b]"][*]`, `["a"].b`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
