@@ -182,13 +182,12 @@ const unavailable = "__debezium_unavailable_value"
 // withheld is the fault of a row that lacks a value which it needs. It looks at flattened rows (ExtractNewRecordState),
 // too: the placeholder is nobody's text.
 func (d *Decoder) withheld() *Fault {
-	deleted, _ := d.deleted() // its fault is found again
 	for s := range d.scan.captured {
-		if deleted && d.living(slot(s)) {
-			continue
-		}
 		for _, v := range d.scan.captured[s] {
 			if v.kind == kindString && string(v.raw) == unavailable {
+				if deleted, _ := d.deleted(); deleted && d.living(slot(s)) { // its fault is found again
+					break
+				}
 				return faultf(BadChange, "a mapped column has not changed and is not in the event (%s); give the "+
 					"table REPLICA IDENTITY FULL, so that events have all columns", unavailable)
 			}
