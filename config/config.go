@@ -36,6 +36,8 @@ type Config struct {
 
 	// renamed has a hint for each field of the file that has another name now or is gone.
 	renamed []string
+	// unset has the fields of sinks that refer to variables which are not set.
+	unset []Fault
 }
 
 // S3 says how to reach an s3:// store. Without keys the usual AWS chain applies: environment,

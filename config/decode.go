@@ -24,6 +24,8 @@ type decoder struct {
 	excerpts *excerpts
 	// renamed has a hint for each field that is given by its old name, or is no more.
 	renamed []string
+	// unset has the fields of sinks that refer to variables which are not set.
+	unset []Fault
 }
 
 func newDecoder(c *Config, data []byte, env func(string) (string, bool)) *decoder {
@@ -196,6 +198,10 @@ func (d *decoder) scalar(path string, node ast.Node, v reflect.Value) {
 	parsed := reflect.New(v.Type()).Elem()
 	if err == nil {
 		err = setScalar(parsed, text)
+	}
+	if err != nil && ofOneSink(path) && refersToUnset(raw, d.env) {
+		d.unset = append(d.unset, Fault{Path: path, Message: err.Error()})
+		return
 	}
 	if err != nil {
 		d.fault(path, node, "%v", err)

@@ -54,6 +54,13 @@ func (e unsetError) Error() string {
 		e.name, e.name)
 }
 
+// refersToUnset reports whether a value refers to a variable that is not set.
+func refersToUnset(raw string, env func(string) (string, bool)) bool {
+	_, err := expand(raw, env)
+	_, unset := errors.AsType[unsetError](err)
+	return unset
+}
+
 // expandFor is expand for a value of the field v. What looks like a variable's name in the middle of a secret may be
 // a part of the secret, and stays out of the error.
 func expandFor(v reflect.Value, raw string, env func(string) (string, bool)) (string, error) {

@@ -67,14 +67,16 @@ func parse(c Config, data []byte, env func(string) (string, bool), assignments [
 	if body := d.syntax(data); body != nil {
 		d.value("", body, d.config)
 	}
-	c.renamed = d.renamed
+	c.renamed, c.unset = d.renamed, d.unset
 	for _, f := range c.set(assignments, env) {
 		f.Message = setFile + ": " + f.Message
 		d.faults = append(d.faults, f)
 	}
 	for _, a := range assignments {
 		path, _, _ := strings.Cut(a, "=")
-		d.at[strings.TrimSpace(path)] = position{} // the file's line is not to blame
+		path = strings.TrimSpace(path)
+		d.at[path] = position{} // the file's line is not to blame
+		c.unset = slices.DeleteFunc(c.unset, func(f Fault) bool { return f.Path == path })
 	}
 	faults := c.faults()
 	for _, find := range also {

@@ -87,7 +87,17 @@ var (
 	location  = regexp.MustCompile(`^(s3|file)://[A-Za-z0-9._=/-]+$`)
 )
 
-func (v *validator) sinks(s *Sinks) {
+// ofOneSink reports whether a field is of a sink into one database: only commands that reach the database need it.
+func ofOneSink(path string) bool {
+	return strings.HasPrefix(path, "sinks.") && strings.Count(path, ".") == 2
+}
+
+// UnsetOfSinks are faults for commands that reach the databases of sinks: fields that refer to variables of the
+// environment which are not set. For others such fields are as if they were not there.
+func (c *Config) UnsetOfSinks() []Fault { return c.unset }
+
+func (v *validator) sinks(c *Config) {
+	s := &c.Sinks
 	v.check(sinkName.MatchString(s.Name), "sinks.name", "must be 1 to 31 of a-z, 0-9 and _, a letter first")
 	v.check(s.Batch >= 1 && s.Batch <= 10000, "sinks.batch", "must be between 1 and 10000, got %d", s.Batch)
 	v.oneOf("sinks.malformed", s.Malformed)
@@ -117,10 +127,10 @@ func (v *validator) sinks(s *Sinks) {
 		"must be between 1s and 1h, got %v", i.CommitInterval)
 	v.check(i.CommitBytes >= MiB && i.CommitBytes <= 1<<30, "sinks.iceberg.commit_bytes",
 		"must be between 1MiB and 1GiB")
-	v.check((i.ClientID == "") == (i.Password == ""), "sinks.iceberg.client_id",
+	v.check((i.ClientID == "") == (i.Password == "") || len(c.unset) > 0, "sinks.iceberg.client_id",
 		"must be given together with client_password")
 	v.check(i.Token == "" || i.Password == "", "sinks.iceberg.token", "must not be given together with client_password")
-	v.check(s.OpenSearch.Password == "" || s.OpenSearch.Username != "", "sinks.opensearch.username",
+	v.check(s.OpenSearch.Password == "" || s.OpenSearch.Username != "" || len(c.unset) > 0, "sinks.opensearch.username",
 		"must be given with password")
 }
 

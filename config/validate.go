@@ -44,7 +44,7 @@ func (c *Config) faults() []Fault {
 	v.evaluate(&c.Evaluate)
 	v.refresh(&c.Refresh)
 	v.outputs(c)
-	v.sinks(&c.Sinks)
+	v.sinks(c)
 	return v
 }
 

@@ -136,7 +136,7 @@ func readConfig(path string, set []string) (*config.Config, error) {
 
 func configShow(a *command.App) *cobra.Command {
 	var (
-		flags   command.PipelineFlags
+		flags   = command.PipelineFlags{WithSinks: true}
 		changed bool
 		asJSON  bool
 	)

@@ -223,7 +223,7 @@ func (f *File) configuration() (*config.Config, error) {
 		}
 	}
 	if f.Config != "" {
-		c, err = wiring.LoadOver(c, filepath.Join(f.dir, f.Config), f.Set...)
+		c, err = wiring.LoadOver(c, false, filepath.Join(f.dir, f.Config), f.Set...)
 	} else if err = c.Set(f.Set...); err == nil {
 		err = c.Validate()
 	}

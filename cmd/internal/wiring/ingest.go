@@ -157,12 +157,17 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 // Load reads a configuration file and reports all of its faults at once, those of the mapping among
 // them.
 func Load(path string, assignments ...string) (config.Config, error) {
-	return LoadOver(config.Default(), path, assignments...)
+	return LoadOver(config.Default(), true, path, assignments...)
 }
 
-// LoadOver is Load with other defaults.
-func LoadOver(defaults config.Config, path string, assignments ...string) (config.Config, error) {
-	return defaults.Load(path, assignments, mappingFaults, proxyFaults)
+// LoadOver is Load with other defaults. Without withSinks, variables of the environment that only sinks need may be
+// unset.
+func LoadOver(defaults config.Config, withSinks bool, path string, assignments ...string) (config.Config, error) {
+	also := []func(*config.Config) []config.Fault{mappingFaults, proxyFaults}
+	if withSinks {
+		also = append(also, (*config.Config).UnsetOfSinks)
+	}
+	return defaults.Load(path, assignments, also...)
 }
 
 // proxyFaults returns what is wrong with the environment's proxies. The libraries that dial would say it with the

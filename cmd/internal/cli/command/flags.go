@@ -27,6 +27,8 @@ type PipelineFlags struct {
 	File  string
 	Store string
 	set   []string
+	// WithSinks: the command reaches the databases of sinks, and needs their secrets.
+	WithSinks bool
 	// Profile is the name of a profile, "" for none. Only commands that take files have the flag.
 	Profile string
 }
@@ -95,7 +97,7 @@ func (f *PipelineFlags) Load() (*config.Config, error) {
 	case f.File != "":
 		c, err := f.WithProfile(config.Default())
 		if err == nil {
-			c, err = wiring.LoadOver(c, f.File, f.set...)
+			c, err = wiring.LoadOver(c, f.WithSinks, f.File, f.set...)
 		}
 		if err != nil {
 			return nil, UsageError(err)

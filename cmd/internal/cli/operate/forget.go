@@ -43,7 +43,7 @@ var errLeft = errors.New("not forgotten yet")
 // Forget is 'giantstream forget'.
 func Forget(a *command.App) *cobra.Command {
 	var (
-		flags  command.PipelineFlags
+		flags  = command.PipelineFlags{WithSinks: true}
 		o      forgetOptions
 		from   string
 		asJSON bool

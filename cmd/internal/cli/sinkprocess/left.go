@@ -16,7 +16,7 @@ import (
 
 // sinkLeft makes the command that looks for nodes that are to be forgotten.
 func sinkLeft(a *command.App, kind *sinks.Kind, program string) *cobra.Command {
-	var flags command.PipelineFlags
+	flags := command.PipelineFlags{WithSinks: true}
 	var from string
 	cmd := &cobra.Command{
 		Use:   "left [ID...]",

@@ -78,7 +78,7 @@ of sink.embedding_dim. A sink that runs ends; start it again.`,
 
 // sinkRows makes the command that follows the commit log instead of the topic.
 func sinkRows(a *command.App, kind *sinks.Kind, program string) *cobra.Command {
-	var flags command.PipelineFlags
+	flags := command.PipelineFlags{WithSinks: true}
 	var o sinks.RowsOptions
 	cmd := &cobra.Command{
 		Use:   "rows",

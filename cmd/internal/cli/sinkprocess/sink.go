@@ -105,7 +105,7 @@ func sinkRefiller(a *command.App, kind *sinks.Kind, cmd *cobra.Command, next str
 // sinkCommand makes a command about a kind of database, which its argument names if kind is nil.
 func sinkCommand(a *command.App, kind *sinks.Kind, cmd *cobra.Command, do func(*cobra.Command, sinks.Options) error,
 ) *cobra.Command {
-	var flags command.PipelineFlags
+	flags := command.PipelineFlags{WithSinks: true}
 	var canary bool
 	cmd.Args = cobra.NoArgs
 	if kind == nil {
