@@ -59,7 +59,11 @@ func (v *validator) check(ok bool, path, format string, args ...any) {
 
 func (v *validator) oneOf(path, value string) {
 	allowed := choices[path]
-	v.check(slices.Contains(allowed, value), path, "must be one of: %s", strings.Join(allowed, ", "))
+	names := strings.Join(allowed, ", ")
+	if slices.Contains(allowed, "") {
+		names = `""` + names
+	}
+	v.check(slices.Contains(allowed, value), path, "must be one of: %s", names)
 }
 
 func (v *validator) atLeast(path string, value, least int) {
