@@ -29,8 +29,9 @@ import (
 // mostSteps is how many commands a user types at most.
 const mostSteps = 10
 
-// The commands of examples/debezium/README.md, typed into one shell on real servers, lead from a shop's tables to a view
-// of their vectors that equals them, while the shop changes its products, a worker is killed and the mapping changes.
+// The commands of examples/debezium/README.md, typed into one shell on real servers, lead from a shop's tables to a
+// view of their vectors that equals them, while the shop changes its products, a worker is killed and the mapping
+// changes.
 func TestRealDebeziumJourney(t *testing.T) {
 	connect, brokers := os.Getenv("GIANTSTREAM_REAL_CONNECT"), os.Getenv("GIANTSTREAM_REAL_KAFKA")
 	if connect == "" || brokers == "" {
@@ -45,7 +46,8 @@ func TestRealDebeziumJourney(t *testing.T) {
 	name := "test-" + strings.ToLower(rand.Text()[:8])
 	replace := []string{"pipeline: shop", "pipeline: " + name, "shop.public.", name + ".public.", "shop.edges",
 		name + ".edges", "shop.embeddings", name + ".embeddings", `"name": "shop"`, `"name": "` + name + `"`,
-		`"topic.prefix": "shop"`, `"topic.prefix": "` + name + `"`, "postgres:postgres@localhost:5432/shop", db.User.String() + "@" + db.Host + db.Path,
+		`"topic.prefix": "shop"`, `"topic.prefix": "` + name + `"`,
+		"postgres:postgres@localhost:5432/shop", db.User.String() + "@" + db.Host + db.Path,
 		`"localhost"`, `"127.0.0.1"`, `"5432"`, `"` + db.Port() + `"`, `"database.dbname": "shop"`,
 		`"database.dbname": "` + strings.TrimPrefix(db.Path, "/") + `"`,
 		"localhost:9092", brokers, "http://localhost:8083", connect}

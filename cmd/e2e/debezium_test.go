@@ -43,7 +43,8 @@ CREATE FUNCTION add_products(first int, last int) RETURNS void LANGUAGE sql AS $
 		CASE WHEN i % 3 > 0 THEN ARRAY[i / 4.0, -1] END, jsonb_build_object('i', i, 'of', 'a "shop"'), i * 100000000000
 	FROM generate_series(first, last) i$$;
 CREATE FUNCTION add_orders(first int, last int) RETURNS void LANGUAGE sql AS $$
-	INSERT INTO order_lines SELECT o, sku(1 + (o * 5 + l * l) % 60), 1 + l, timestamptz '2026-03-01' + o * interval '1 hour'
+	INSERT INTO order_lines SELECT o, sku(1 + (o * 5 + l * l) % 60), 1 + l, 
+		timestamptz '2026-03-01' + o * interval '1 hour'
 	FROM generate_series(first, last) o, generate_series(0, 2) l ON CONFLICT DO NOTHING$$;
 SELECT add_products(1, 60);
 SELECT add_orders(1, 80);`
@@ -82,7 +83,8 @@ ingest:
     text: [name, description]
     attributes: ["price:number", "weight:number", "sold:boolean", "since:time", "updated:time", "day:time",
       "tags:strings", "sizes:strings", info, brand, clicks]
-  baskets: {topic: TOPIC.public.order_lines, format: debezium, id: order_id, items: sku, quantity: quantity, time: placed}
+  baskets: {topic: TOPIC.public.order_lines, format: debezium, id: order_id, items: sku, quantity: quantity,
+    time: placed}
 featurize: {projection_dim: 48}
 embedding: {dim: 32}
 train: {encoder: linear}
@@ -91,8 +93,9 @@ http: {listen: ""}
 `
 
 // Debezium's connector follows tables of PostgreSQL: by Kafka Connect's JsonConverter with schemas, where decimals and
-// times are what the schema says, and without them, where the connector writes both as text. Either way rows, attributes
-// and orders are those of the tables in the end, and what cannot be applied is a dead letter with the reason.
+// times are what the schema says, and without them, where the connector writes both as text. Either way rows,
+// attributes and orders are those of the tables in the end, and what cannot be applied is a dead letter with the
+// reason.
 func TestRealDebezium(t *testing.T) {
 	connect := os.Getenv("GIANTSTREAM_REAL_CONNECT")
 	if connect == "" {
@@ -278,8 +281,8 @@ func tableRows(t *testing.T, db *pgx.Conn) (texts, attributes, orders map[string
 	var sold bool
 	var since, updated, day *time.Time
 	var tags, sizes []string
-	rows, err := db.Query(t.Context(), `SELECT sku::text, name, description, brand, price::float8, weight::float8, sold, since,
-		updated, day::timestamp, tags, sizes::text[], info::text, clicks::text FROM products`)
+	rows, err := db.Query(t.Context(), `SELECT sku::text, name, description, brand, price::float8, weight::float8, sold,
+		since, updated, day::timestamp, tags, sizes::text[], info::text, clicks::text FROM products`)
 	if err != nil {
 		t.Fatal(err)
 	}

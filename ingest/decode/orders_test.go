@@ -153,7 +153,8 @@ func TestOrderSaysWhenWhatAndWho(t *testing.T) {
 }
 
 func TestOrdersOfChangeEvents(t *testing.T) {
-	row := decode.OrderMapping{Debezium: true, ID: []string{"order_id"}, Items: "sku", Quantity: "n", Mode: decode.Add, MaxItems: 3}
+	row := decode.OrderMapping{Debezium: true, ID: []string{"order_id"}, Items: "sku", Quantity: "n",
+		Mode: decode.Add, MaxItems: 3}
 	whole := decode.OrderMapping{Debezium: true, ID: []string{"id"}, Items: "skus", MaxItems: 3, Mode: decode.Replace}
 	for _, tt := range []struct {
 		mapping    decode.OrderMapping

@@ -70,8 +70,9 @@ func TestReasonsOfSimilarItemsAddUp(t *testing.T) {
 		"aligned": {func(*fit.Settings) {}, []string{"linear"}, 2},
 		"cut": {func(s *fit.Settings) { s.Stored = embedding.Format{Dim: 8, Type: embedding.Int8} },
 			[]string{"linear"}, 1},
-		"bag":    {func(s *fit.Settings) { s.Encoder, s.Epochs = "bag", 1 }, []string{"bag"}, 1},
-		"hybrid": {func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, []string{"bag", "linear", "lsa", "orders"}, 2},
+		"bag": {func(s *fit.Settings) { s.Encoder, s.Epochs = "bag", 1 }, []string{"bag"}, 1},
+		"hybrid": {func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 },
+			[]string{"bag", "linear", "lsa", "orders"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := shopSettings()
@@ -152,7 +153,8 @@ func TestReasonsFollowTheTexts(t *testing.T) {
 	if n := similar()["node-0005"]; n.Because == nil {
 		t.Fatalf("%+v", n)
 	}
-	*log = append(*log, []Row{node("node-0005", "topic1word2 topic1word7", ""), {Row: rows.Row{NodeID: "node-0009", Deleted: true}},
+	*log = append(*log, []Row{node("node-0005", "topic1word2 topic1word7", ""),
+		{Row: rows.Row{NodeID: "node-0009", Deleted: true}},
 		alone("node-0013", `{"a":1}`)})
 	w.update(t)
 	all := similar()
@@ -249,7 +251,8 @@ func TestReasonsWithoutAFile(t *testing.T) {
 	like := []Like{{ID: "node-0001", Weight: 1}}
 	where := os.TempDir()
 	t.Setenv("TMPDIR", where+"/there is none")
-	for _, want := range []string{"the texts are being read", "keep texts in a temporary file", "keep texts in a temporary file"} {
+	for _, want := range []string{"the texts are being read", "keep texts in a temporary file",
+		"keep texts in a temporary file"} {
 		if _, err := w.Similar(like, Wanted{K: 5, Explain: true}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

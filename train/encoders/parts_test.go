@@ -150,7 +150,7 @@ func TestPartsAddUp(t *testing.T) {
 				q[k] = float32(r.Float64()*2 - 1)
 			}
 			numeric.Normalize(q)
-			all, err := parts.Of(e, []string{id}, []string{string(text)}, q)
+			all, err := parts.Split(e, []string{id}, []string{string(text)}, q)
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
@@ -208,7 +208,7 @@ func TestPartsAddUp(t *testing.T) {
 // What is no sum is one part.
 func TestPartsOfATransformer(t *testing.T) {
 	e := opaque{}
-	all, err := parts.Of(e, []string{"a"}, []string{"x"}, []float32{1})
+	all, err := parts.Split(e, []string{"a"}, []string{"x"}, []float32{1})
 	if err != nil || len(all) != 1 || len(all[0].Views) != 1 || len(all[0].NGrams) != 0 ||
 		all[0].Views[0] != (parts.View{Name: "opaque", Value: 1}) {
 		t.Errorf("%+v, %v", all, err)

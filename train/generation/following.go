@@ -51,9 +51,9 @@ func (f *Following) Encode(ids, texts []string, out []float32) error {
 // the first numbers.
 func (f *Following) Parts(ids, texts []string, q []float32) ([]parts.Cosine, error) {
 	if f.encoder == nil {
-		return parts.Of(f.Encoder, ids, texts, q)
+		return parts.Split(f.Encoder, ids, texts, q)
 	}
-	return parts.Of(f.encoder, ids, texts, q)
+	return parts.Split(f.encoder, ids, texts, q)
 }
 
 // EmbedNodes makes embeddings of nodes, as they are now, in the form that the generation stores.

@@ -85,7 +85,7 @@ func run(ctx context.Context, folder string, shards, questions int) error {
 			nearIDs, nearTexts = append(nearIDs, ids[i]), append(nearTexts, texts[i])
 		}
 		began := time.Now()
-		explained, err := parts.Of(g.Encoder, nearIDs, nearTexts, v)
+		explained, err := parts.Split(g.Encoder, nearIDs, nearTexts, v)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func run(ctx context.Context, folder string, shards, questions int) error {
 			var falls [3]float64
 			for m, w := range []word{words[0], words[1+r.IntN(len(words)-1)], words[len(words)-1]} {
 				after := make([]float32, dim)
-				if err := g.Encode(nearIDs[k:k+1], []string{without(nearTexts[k], w.text)}, after); err != nil {
+				if err := g.Encode(nearIDs[k:k+1], []string{removeWord(nearTexts[k], w.text)}, after); err != nil {
 					return err
 				}
 				falls[m] = before - numeric.Cosine(v, after)
@@ -170,8 +170,8 @@ func wordsOf(v *tfidf.Model, c *parts.Cosine) (words []word) {
 	return words
 }
 
-// without returns a text without a word, which is in lower case.
-func without(text, word string) string {
+// removeWord returns a text without a word, which is in lower case.
+func removeWord(text, word string) string {
 	var b strings.Builder
 	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) }
 	for len(text) > 0 {

@@ -108,8 +108,8 @@ func TestJourneys(t *testing.T) {
 var kindsOfShop = []string{"tent camping poles fabric", "stove gas cooking flame", "boot leather hiking sole",
 	"lamp light battery night"}
 
-// shop writes 160 products, of which the i-th is of kind i mod 4, and a third is not in stock. The orders have a product
-// together with the one of the same number of the kind that goes with it. Bought are such links among kinds.
+// shop writes 160 products, of which the i-th is of kind i mod 4, and a third is not in stock. The orders have a
+// product together with the one of the same number of the kind that goes with it. Bought are such links among kinds.
 func shop(ts *testscript.TestScript, _ bool, _ []string) {
 	const items = 160
 	random := rand.New(rand.NewPCG(1, 1))

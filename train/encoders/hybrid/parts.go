@@ -21,9 +21,9 @@ var _ parts.Encoder = (*Encoder)(nil)
 
 // Parts implements parts.Encoder. h, l and t are sums over n-grams.
 func (e *Encoder) Parts(ids, texts []string, q []float32) ([]parts.Cosine, error) {
-	toward := linear.Back(e.join, e.dim, q) // J q: what a number of the views adds to ⟨q, y⟩
+	toward := linear.ApplyTo(e.join, e.dim, q) // J q: what a number of the views adds to ⟨q, y⟩
 	h, d := e.views.Table.Dim(), e.views.TextDim()
-	back := linear.Back(e.views.Solution, d, toward[h:h+d])
+	back := linear.ApplyTo(e.views.Solution, d, toward[h:h+d])
 	all := make([]parts.Cosine, len(texts))
 	features := train.FeaturesOf(e.views.Vectorizer, texts)
 	return all, e.views.forEach(ids, texts, features, func(i int, views []float32) {

@@ -65,7 +65,7 @@ func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, ou
 
 // Parts implements parts.Encoder.
 func (e *Encoder) Parts(_, texts []string, q []float32) ([]parts.Cosine, error) {
-	x, back := make([]float32, e.projection.Dim()), Back(e.weights, e.dim, q)
+	x, back := make([]float32, e.projection.Dim()), ApplyTo(e.weights, e.dim, q)
 	return parts.OfNGrams(Kind, e.vectorizer, e.dim, func(psi sparse.Vector, y []float32) {
 		e.projection.Apply(psi, x)
 		Map(e.weights, x, y)
@@ -75,8 +75,8 @@ func (e *Encoder) Parts(_, texts []string, q []float32) ([]parts.Cosine, error) 
 	}, texts, q), nil
 }
 
-// Back returns W q, so that ⟨q, Wᵀx⟩ is its product with x. q has the first numbers of dim.
-func Back(weights []float32, dim int, q []float32) []float32 {
+// ApplyTo returns W q, so that ⟨q, Wᵀx⟩ is its product with x. q has the first numbers of dim.
+func ApplyTo(weights []float32, dim int, q []float32) []float32 {
 	back := make([]float32, len(weights)/dim)
 	for k := range back {
 		back[k] = numeric.Dot(weights[k*dim:k*dim+len(q)], q)

@@ -40,8 +40,8 @@ type Encoder interface {
 	Parts(ids, texts []string, q []float32) ([]Cosine, error)
 }
 
-// Of is Parts of any encoder: one view alone if its embeddings are no sums.
-func Of(e train.Encoder, ids, texts []string, q []float32) ([]Cosine, error) {
+// Split is Parts of any encoder: one view alone if its embeddings are no sums.
+func Split(e train.Encoder, ids, texts []string, q []float32) ([]Cosine, error) {
 	if p, is := e.(Encoder); is {
 		return p.Parts(ids, texts, q)
 	}

@@ -17,7 +17,8 @@ func TestFlagsOfOrders(t *testing.T) {
 		t.Errorf("without files: %+v", cfg.Ingest.Baskets)
 	}
 	f.Orders = []string{"orders.csv"}
-	f.order = orderFlags{id: []string{"order"}, item: "sku", quantity: "n", time: "placed", kind: "kind", customer: "who", mode: "add"}
+	f.order = orderFlags{id: []string{"order"}, item: "sku", quantity: "n", time: "placed", kind: "kind",
+		customer: "who", mode: "add"}
 	f.Apply(&cfg)
 	want := config.Default().Ingest.Baskets
 	want.Topic, want.ID, want.Items = ordersTopic, config.List{"order"}, "sku"
