@@ -77,6 +77,7 @@ func TestWorkersThatPublishOtherThingsAreRefused(t *testing.T) {
 		"sink.embedding_type":     func(c *config.Config) { c.Sink.EmbeddingType = "float16" },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := newOutliving(t)
 			second := *o
 			second.cfg.StateDir = filepath.Join(t.TempDir(), "second")
