@@ -378,7 +378,7 @@ func FuzzDecode(f *testing.F) {
 
 func FuzzPath(f *testing.F) {
 	for _, s := range []string{"id", "a.b", "a[*].b[0]", "a[", "a[*", "a]b", ".", "a..b", "[0]", "é", "a[b.c=d].e[*]",
-		`a[b="]"]`, "a[b==c", `["a.b"]`, `a["b]"][*]`, `["a"].b`} {
+		`a[b="]"]`, `a[b"=]"]`, "a[b==c", `["a.b"]`, `a["b]"][*]`, `["a"].b`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -100,6 +100,8 @@ func parseElement(in string) (step, error) {
 		switch {
 		case err == nil && slices.ContainsFunc(p, func(s step) bool { return s.field == "" }):
 			return step{}, fmt.Errorf("%q leads into a list; write the name of a field", where)
+		case strings.Contains(where, `"`): // which would make quoted what is not the value
+			return step{}, fmt.Errorf("the name of a field that elements are chosen by has no quotes: %s", where)
 		case err == nil && strings.HasPrefix(value, `"`):
 			value, err = strconv.Unquote(value)
 		}
