@@ -86,7 +86,8 @@ type Handler func(ctx context.Context, a Assignment) error
 // Run is a member of the group until ctx ends, when it returns ctx.Err(), or until a handler fails,
 // when it stops all handlers and returns that error. For each generation it runs handle once per
 // assigned shard, in goroutines, and waits for all of them before it joins the next generation. A
-// broker that is away is no error: Run logs and retries.
+// broker that is away is no error: Run logs and retries. Members of another protocol are an error once they have
+// stayed longer than a session.
 func Run(ctx context.Context, o Options, handle Handler) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -100,12 +101,25 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		balancer: &balancer{protocol: o.Protocol, warm: o.Warm}}
 	defer func() { _ = m.leave(context.WithoutCancel(ctx)) }() // or the session times out
 	var outage retry.Outage
+	var differs time.Time // since when another member is of another protocol
 	pause := retry.Backoff{Min: session / 100, Max: session / 10}
 	for {
 		shards, err := m.join(ctx)
+		differ := errors.Is(err, kafka.InconsistentGroupProtocol)
+		if differ && differs.IsZero() {
+			differs = time.Now()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		// The others may have been killed, and stay members until their sessions time out.
+		case differ && time.Since(differs) < session+session/2:
+			if outage.Failed(o.Group, time.Now()) {
+				o.Log.Warn("members of the consumer group run another version or other settings; waiting for them to "+
+					"leave, as those do that were killed", "group", o.Group, "up_to", session+session/2)
+			}
+			_ = pause.Wait(ctx)
+			continue
 		case err != nil && !client.IsRetryable(err):
 			return fmt.Errorf("kafka group %q: %w", o.Group, err)
 		case err != nil:
@@ -119,6 +133,7 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 			continue
 		}
 		pause.Reset()
+		differs = time.Time{}
 		if lasted, over := outage.EndFailure(o.Group, time.Now()); over {
 			o.Log.Warn("joined the consumer group again", "group", o.Group, "after", lasted.Round(time.Millisecond))
 		}

@@ -10,6 +10,9 @@ import (
 
 	"giantstream/ingest/group"
 	"giantstream/ingest/internal/kafkatest"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // worker is a member of the group whose handlers note what they have.
@@ -110,6 +113,36 @@ func TestShardsMoveBetweenWorkers(t *testing.T) {
 	await(t, []*worker{b}, 5)
 	b.stop()
 	<-b.done
+}
+
+// A worker of another version, or with other settings, that was killed stays a member until its session times out.
+func TestAKilledMemberOfAnotherProtocolIsWaitedFor(t *testing.T) {
+	t.Parallel() // it waits for the session
+	e := kafkatest.Start(t, 3)
+	franz, err := e.Client.Franz()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer franz.Close()
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	protocol.Name = "another"
+	join := kmsg.NewPtrJoinGroupRequest()
+	join.Group, join.ProtocolType, join.Protocols = e.Group, "consumer", []kmsg.JoinGroupRequestProtocol{protocol}
+	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = 6000, 6000
+	for joined := false; !joined; {
+		res, err := join.RequestWith(t.Context(), franz)
+		if err != nil {
+			t.Fatal(err)
+		}
+		join.MemberID = res.MemberID
+		if joined = res.ErrorCode == 0; !joined && !errors.Is(kafka.Error(res.ErrorCode), kafka.MemberIDRequired) {
+			t.Fatal(kafka.Error(res.ErrorCode))
+		}
+	}
+	w := startWorker(t, e)
+	await(t, []*worker{w}, 3)
+	w.stop()
+	<-w.done
 }
 
 func TestHandlerErrorStopsTheWorker(t *testing.T) {

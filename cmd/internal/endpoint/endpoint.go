@@ -47,7 +47,7 @@ func Serve(ctx context.Context, h config.HTTP, registry prometheus.Registerer, l
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.Listen)
 	if err != nil {
-		return fmt.Errorf("http.listen: %w; choose another address, or \"\" for none", err)
+		return fmt.Errorf("http.listen: %w; choose another address (--set http.listen=:9465), or \"\" for none", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // metrics have no work in flight to save
 	defer stop()
