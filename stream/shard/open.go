@@ -98,7 +98,8 @@ func (s *Shard) checkLineage(ctx context.Context) error {
 	if have.Committed == 0 {
 		return nil
 	}
-	hint := fmt.Sprintf("point to the right store, or delete %s to rebuild the state from the input topics", s.opts.Dir)
+	hint := fmt.Sprintf("point to the right store; if this one was restored from a backup, delete %s, and the state "+
+		"is built again", s.opts.Dir)
 	if have.Committed > s.headSeq() {
 		return fmt.Errorf("state of shard %d %w: it has seen manifest %d, but the commit log in %s ends at %d; %s",
 			s.opts.Shard, commitlog.ErrIdentity, have.Committed, s.opts.Store.URL(), s.headSeq(), hint)
