@@ -398,7 +398,7 @@ func decode(data []byte, to any) error {
 	if err := d.Decode(to); err != nil {
 		return badRequest{fmt.Errorf("the question: %w%s", err, knownFields(err, data, to))}
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest{errors.New("the question has more than one JSON value")}
 	}
 	return nil

@@ -336,6 +336,7 @@ func FuzzQuestions(f *testing.F) {
 	f.Add([]byte(`{"like":[{"id":"node-0002"},{"text":"topic1word1","weight":-0.5}],"k":3,"distinct":"parent"}`))
 	f.Add([]byte(`{"ids":["node-0002"],"explain":true,"exclude_same":["in"],"offset":2,"exclude":["node-0001"]}`))
 	f.Add([]byte(`{"id":"node-0201","where":"parent<9","show":["name"],"k":5}`))
+	f.Add([]byte(`{"id":"node-0201"}]`))
 	var once sync.Once
 	var w *world
 	f.Fuzz(func(t *testing.T, question []byte) {
