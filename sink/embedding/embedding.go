@@ -18,28 +18,28 @@ import (
 // generations/<g>/embeddings/part-*.parquet. It names the generation (the model) and the manifest
 // (shard and sequence number) it came from.
 type Record struct {
-	NodeID     string
-	Generation int64
+	NodeID     string `json:"node_id"`
+	Generation int64  `json:"generation"`
 	// Space is the generation that began the space that the vector is in, 0 where that is Generation itself. Vectors
 	// of one space can be compared.
-	Space int64 `json:",omitempty"`
+	Space int64 `json:"space,omitempty"`
 	// Vector is the embedding; nil in the record of a deleted node, and of one with the status
 	// NoText.
-	Vector []float32
+	Vector []float32 `json:"embedding,omitempty"`
 	// Status says what the vector was made from.
-	Status Status `json:",omitempty"`
+	Status Status `json:"status,omitempty"`
 	// Type is how the numbers of Vector are stored, "" for Float32 (Format.Narrow). Those of an Int8
 	// are whole numbers times Scale.
-	Type  Type
-	Scale float32
+	Type  Type    `json:"type,omitempty"`
+	Scale float32 `json:"scale,omitempty"`
 	// EventTime is the event time of the node's newest change, in microseconds since the Unix
 	// epoch.
-	EventTime int64
+	EventTime int64 `json:"event_time"`
 	// Shard and Seq name the manifest that committed the row embedded here.
-	Shard int
-	Seq   int64
+	Shard int   `json:"shard"`
+	Seq   int64 `json:"seq"`
 	// Deleted makes the record a tombstone.
-	Deleted bool
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // Status says what the vector of a record was made from.

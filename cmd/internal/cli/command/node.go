@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -15,10 +16,12 @@ import (
 
 // NodeView is everything that the store has about one node.
 type NodeView struct {
-	Shard     int               `json:"shard"`
-	Row       *rows.Row         `json:"row,omitempty"`
-	Seq       int64             `json:"seq,omitempty"`
-	Embedding *embedding.Record `json:"embedding,omitempty"`
+	Shard int       `json:"shard"`
+	Row   *rows.Row `json:"row,omitempty"`
+	// Attributes are those of the row, which has them as a string.
+	Attributes json.RawMessage   `json:"attributes,omitempty"`
+	Seq        int64             `json:"seq,omitempty"`
+	Embedding  *embedding.Record `json:"embedding,omitempty"`
 	// Ordered is nil if no order has the node.
 	Ordered *Ordered `json:"ordered,omitempty"`
 	// Vectors are those that records have stated, of all inputs.
@@ -86,6 +89,7 @@ func FindNode(ctx context.Context, store sink.Store, shards int, id string) (*No
 		}
 		if r.NodeID == id {
 			v.Row, v.Seq = &r.Row, r.Seq
+			v.Attributes, v.Row.Attributes = json.RawMessage(r.Attributes), ""
 			break
 		}
 	}
