@@ -71,7 +71,9 @@ type Client struct {
 
 	mu   sync.Mutex
 	next time.Time // when the next request may begin
-	err  error     // of the last request
+	// err is why requests fail since then, nil if the last one did not.
+	err   error
+	since time.Time
 }
 
 // Counts are what a client has done.
@@ -103,11 +105,11 @@ func New(o Options) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Err returns why the last request failed, nil if the endpoint answered it.
-func (c *Client) Err() error {
+// Err returns why requests fail, and since when; nil if the endpoint has answered the last one.
+func (c *Client) Err() (since time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err
+	return c.since, c.err
 }
 
 // All returns the vector of each text, nil for one that the endpoint has none for. It asks again for as long as the
@@ -245,6 +247,9 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float32, erro
 func (c *Client) note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err == nil {
+		c.since = time.Now()
+	}
 	c.err = err
 }
 

@@ -179,7 +179,7 @@ func TestFailuresAreWaitedFor(t *testing.T) {
 			if _, err := c.Try(t.Context(), all); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("got %v, want %q in it", err, tt.says)
 			}
-			if c.Err() == nil {
+			if _, err := c.Err(); err == nil {
 				t.Error("nobody is told that the endpoint fails")
 			}
 			got, err := c.All(t.Context(), all)
@@ -187,8 +187,8 @@ func TestFailuresAreWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			check(t, all, got)
-			if c.Err() != nil || c.Counts.Failures.Load() != 2 {
-				t.Errorf("after %d failures, %v", c.Counts.Failures.Load(), c.Err())
+			if _, err := c.Err(); err != nil || c.Counts.Failures.Load() != 2 {
+				t.Errorf("after %d failures, %v", c.Counts.Failures.Load(), err)
 			}
 		})
 	}
