@@ -125,6 +125,7 @@ type Ingest struct {
 	Edges      EdgeFields      `yaml:"edges"`
 	Attributes AttributeFields `yaml:"attributes"`
 	Baskets    BasketFields    `yaml:"baskets"`
+	External   External        `yaml:"external"`
 	Limits     Limits          `yaml:"limits"`
 
 	SchemaRegistry SchemaRegistry `yaml:"schema_registry"`

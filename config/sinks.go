@@ -141,6 +141,7 @@ func (c *Config) inTheClear() (paths []string) {
 		path, address string
 		secret        Secret
 	}{{"ingest.schema_registry.url", r.URL, r.Password},
+		{"ingest.external.url", c.Ingest.External.URL, c.Ingest.External.APIKey},
 		{"sinks.qdrant.url", s.Qdrant.URL, s.Qdrant.APIKey},
 		{"sinks.opensearch.url", s.OpenSearch.URL, s.OpenSearch.Password},
 		{"sinks.milvus.url", s.Milvus.URL, s.Milvus.Token},

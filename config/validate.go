@@ -228,6 +228,7 @@ func (v *validator) ingest(in *Ingest) {
 	v.oneOf("ingest.nodes.format", in.Nodes.Format)
 	v.oneOf("ingest.edges.format", in.Edges.Format)
 	v.baskets(&in.Baskets)
+	v.external(&in.External)
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)

@@ -23,6 +23,8 @@ type Topics struct {
 	Orders string
 	// OneKind are those of Further that have edges, each of a kind of its own.
 	OneKind []string
+	// External is the one of Further that has the vectors of an external model (package external); "" for none.
+	External string
 	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
 	// directed graph.
 	Mirror     string
@@ -41,6 +43,21 @@ func (t Topics) Repartitioned() bool { return len(t.Origins) > 0 }
 
 // Copied reports whether a topic that shards read has copies of the records of a source topic.
 func (t Topics) Copied(topic string) bool { return t.Origins[topic] != "" }
+
+// HasOrigins reports whether the records of a topic that shards read may name those that they were made of, whose
+// versions they have.
+func (t Topics) HasOrigins(topic string) bool {
+	return t.Copied(topic) || topic != "" && topic == t.External
+}
+
+// Own are the topics that shards read and the pipeline itself fills: none but it may.
+func (t Topics) Own() []string {
+	own := t.Keyed()
+	if t.External != "" {
+		own = append(own, t.External)
+	}
+	return own
+}
 
 // Source is the topic to which producers send what shards read in a topic.
 func (t Topics) Source(topic string) string { return cmp.Or(t.Origins[topic], topic) }

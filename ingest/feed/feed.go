@@ -164,7 +164,7 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 				Log:     c.Log.With("topic", topic, "partition", shard),
 			},
 			decoder: decoders[topic], translator: c.Translators[topic],
-			copies: c.Topics.Copied(topic),
+			copies: c.Topics.HasOrigins(topic),
 			input:  in, chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes,
 			rebound: rebound, traces: c.Traces,
 		}

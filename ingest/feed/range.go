@@ -16,7 +16,7 @@ import (
 func (c *Config) Range(ctx context.Context, topic string, partition int, from, to int64,
 	each func(mutation.Mutation)) (records, refused int64, err error) {
 	s := &source{translator: c.Translators[topic], base: c.Bases[topic],
-		copies: c.Topics.Copied(topic)}
+		copies: c.Topics.HasOrigins(topic)}
 	if s.decoder, err = c.decoder(topic); err != nil {
 		return 0, 0, err
 	}

@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"giantstream/ingest"
 	"giantstream/ingest/client"
@@ -132,7 +131,9 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed
 	}
 	var override *int64
 	if fault == nil {
-		override, fault = overrideOf(&m)
+		if override, err = ingest.OverrideOf(&m); err != nil {
+			fault = &decode.Fault{Code: decode.BadEventTime, Message: err.Error()}
+		}
 	}
 	if fault == nil {
 		c.mutations, fault = s.decoder.Decode(decode.Record{
@@ -155,21 +156,4 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed
 		c.traced = append(c.traced, followed)
 	}
 	return nil
-}
-
-// overrideOf returns the event time of a record with ingest.EventTimeHeader, else nil.
-func overrideOf(m *kafka.Message) (*int64, *decode.Fault) {
-	for _, h := range m.Headers {
-		if h.Key != ingest.EventTimeHeader {
-			continue
-		}
-		t, err := time.Parse(time.RFC3339Nano, string(h.Value))
-		if err != nil {
-			return nil, &decode.Fault{Code: decode.BadEventTime, Message: fmt.Sprintf(
-				"header %s: %.60q is not an RFC 3339 date-time", ingest.EventTimeHeader, h.Value)}
-		}
-		us := t.UnixMicro()
-		return &us, nil
-	}
-	return nil, nil
 }

@@ -45,6 +45,21 @@ func parseOrigin(b []byte) (version int64, ok bool) {
 	return copied | int64(offset)<<partitionBits | int64(partition), true
 }
 
+// Origin returns the header of a record that is made of another one, and has its version: the other's own header if
+// that is a copy.
+func Origin(m *kafka.Message) kafka.Header {
+	for _, h := range m.Headers {
+		if h.Key == originHeader {
+			return h
+		}
+	}
+	return origin(m, 0)
+}
+
+func origin(m *kafka.Message, epoch int64) kafka.Header {
+	return kafka.Header{Key: originHeader, Value: fmt.Appendf(nil, "%d/%d", m.Partition, epoch<<epochBits+m.Offset)}
+}
+
 // withOrigin returns the headers of the copy of a record of a topic of some epoch.
 func withOrigin(m *kafka.Message, epoch int64) []kafka.Header {
 	headers := make([]kafka.Header, 0, len(m.Headers)+1)
@@ -53,6 +68,5 @@ func withOrigin(m *kafka.Message, epoch int64) []kafka.Header {
 			headers = append(headers, h)
 		}
 	}
-	origin := fmt.Appendf(nil, "%d/%d", m.Partition, epoch<<epochBits+m.Offset)
-	return append(headers, kafka.Header{Key: originHeader, Value: origin})
+	return append(headers, origin(m, epoch))
 }

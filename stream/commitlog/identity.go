@@ -204,6 +204,8 @@ const (
 	furtherFields   = furtherSettings + "fields"
 	furtherVectors  = furtherSettings + "vectors"
 	furtherEdges    = "ingest.edges.topics"
+	// externalSettings begins those of a model whose vectors are in a topic of its own.
+	externalSettings = "ingest.external."
 )
 
 // extendedBy reports whether settings differ in nothing but that they add inputs that the store has not known. These
@@ -217,7 +219,7 @@ func (have Identity) extendedBy(want map[string]string) bool {
 			if !have.ofNewInputs(was, value) {
 				return false
 			}
-		case !known && strings.HasPrefix(name, furtherSettings):
+		case !known && (strings.HasPrefix(name, furtherSettings) || strings.HasPrefix(name, externalSettings)):
 		default:
 			return false
 		}

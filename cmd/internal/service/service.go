@@ -171,6 +171,10 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		return err
 	}
 	feeds.Topics = s.topics
+	model, err := wiring.ExternalOf(s.cfg, s.log)
+	if err != nil {
+		return err
+	}
 	records, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
 		return err
@@ -187,9 +191,9 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	groups := membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(), Published: published,
 		SessionTimeout: s.cfg.Kafka.SessionTimeout}
 	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
-		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, Features: s.served, Heads: s.heads,
-		Streams: s.roles.Stream, Live: s.live, Progress: &s.live.Progress, Traces: s.traces, Load: o.Load,
-		Resent: o.Resent, AcceptLoss: o.AcceptLoss, AllowUnmatched: o.AllowUnmatched,
+		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, External: model, Features: s.served,
+		Heads: s.heads, Streams: s.roles.Stream, Live: s.live, Progress: &s.live.Progress, Traces: s.traces,
+		Load: o.Load, Resent: o.Resent, AcceptLoss: o.AcceptLoss, AllowUnmatched: o.AllowUnmatched,
 		StandbyEvery: cmp.Or(o.standbyEvery, standby.Every),
 		Registry:     s.metrics, Log: s.log}
 	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
@@ -233,19 +237,19 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := s.claimKeyedTopics(ctx, pipeline); err != nil {
+	if err := s.claimTopics(ctx, pipeline); err != nil {
 		return err
 	}
 	return s.ingest.Open(ctx)
 }
 
-// claimKeyedTopics makes the pipeline the owner of the topics that source topics are copied to. Another pipeline of its
-// name would copy others into them.
-func (s *Service) claimKeyedTopics(ctx context.Context, pipeline owner.Pipeline) error {
+// claimTopics makes the pipeline the owner of the topics that it fills for its shards. Another pipeline of its name
+// would send others there.
+func (s *Service) claimTopics(ctx context.Context, pipeline owner.Pipeline) error {
 	if !s.roles.Stream {
 		return nil
 	}
-	for _, topic := range s.topics.Keyed() {
+	for _, topic := range s.topics.Own() {
 		_, claimed, err := owner.Ensure(ctx, s.client, topic, pipeline)
 		if err != nil {
 			return err

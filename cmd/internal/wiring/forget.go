@@ -69,6 +69,10 @@ func ScannedTopics(cfg *config.Config) (topics [][2]string) {
 		if t.Copied(topic) {
 			all = append(all, [2]string{topic, "copy of an input"})
 		}
+		if topic == t.External {
+			all = append(all, [2]string{topic, "vectors of the external model"})
+			continue
+		}
 		all = append(all, [2]string{t.Source(topic), "input"})
 	}
 	for _, topic := range all {

@@ -58,6 +58,9 @@ var addedSettings = map[string]string{
 	"ingest.attributes.id":         "id",
 	"ingest.attributes.event_time": "",
 
+	"ingest.external.model":      "",
+	"ingest.external.dimensions": "0",
+
 	"ingest.baskets.topic":      "",
 	"ingest.baskets.format":     "json",
 	"ingest.baskets.id":         "id",

@@ -16,6 +16,7 @@ import (
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/external"
 	"giantstream/ingest/preview"
 	"giantstream/internal/ambient"
 	"giantstream/stream/mutation"
@@ -41,9 +42,18 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
 	}
-	if !cfg.Ingest.Repartition {
-		return t
+	t.External = cfg.ExternalVectors()
+	if cfg.Ingest.Repartition {
+		repartition(cfg, &t)
 	}
+	if t.External != "" {
+		t.Further = append(t.Further, t.External)
+	}
+	return t
+}
+
+// repartition lets shards read copies of the topics.
+func repartition(cfg *config.Config, t *ingest.Topics) {
 	t.Origins = map[string]string{}
 	keyed := func(topic *string) {
 		source := *topic
@@ -61,7 +71,6 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	if t.Orders != "" {
 		t.Orders = cfg.Keyed(t.Orders)
 	}
-	return t
 }
 
 // ReadTopic returns the topic in which shards read what a producer sends to a topic.
@@ -92,6 +101,9 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 		m := ofTopics[topic]
 		m.Vectors = append(m.Vectors, f.Vector)
 		ofTopics[topic] = m
+	}
+	if topic := cfg.ExternalVectors(); topic != "" {
+		ofTopics[topic] = external.Mapping(in.External.Dimensions)
 	}
 	for _, text := range in.Nodes.Attributes {
 		if a, err := decode.ParseAttribute(text); err == nil { // else mappingFaults has it

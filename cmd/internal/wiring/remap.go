@@ -67,6 +67,7 @@ var needs = []struct{ prefix, words string }{
 	{"ingest.nodes.edges", "links are read again, and all embeddings made anew"},
 	{"ingest.nodes.", "all records of nodes are read again: some may win that lost, come or go"},
 	{"ingest.attributes.vectors", "vectors are read again, and all embeddings made anew"},
+	{"ingest.external.", "the model is asked for vectors of all texts, and all embeddings made anew"},
 	{"ingest.attributes.", "attributes are read again; texts and links stay"},
 	{"ingest.edges.", "links are read again, and all embeddings made anew"},
 	{undirectedField, "links are read again, and all embeddings made anew"},

@@ -7,6 +7,7 @@ import (
 
 	"giantstream/config"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/external"
 )
 
 // topicVector is a vector that a topic of attributes has.
@@ -59,6 +60,8 @@ func vectorFaults(cfg *config.Config) (faults []config.Fault) {
 		switch {
 		case err != nil:
 			what = err.Error()
+		case v.Name == external.Name && cfg.Ingest.External.Model != "":
+			what = fmt.Sprintf("vector %s is that of the model of ingest.external; give this one another name", v.Name)
 		case slices.Contains(names, v.Name):
 			what = fmt.Sprintf("vector %s is given twice: it belongs to one input", v.Name)
 		case count[topic] > decode.MaxVectors:

@@ -74,6 +74,11 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 	if b.open, err = in.copies.Lag(ctx); err != nil {
 		return b, err
 	}
+	asked, err := in.texts.lag(ctx)
+	if err != nil {
+		return b, err
+	}
+	b.open += asked
 	ends, err := in.Groups.Client.EndOffsets(ctx, in.Topics.Inputs()...)
 	if err != nil {
 		return b, err

@@ -97,7 +97,10 @@ func (in *Ingest) Unready() string {
 			return fmt.Sprintf("the state of shard %d is being restored", w.Shard)
 		}
 	}
-	return in.waits()
+	if why := in.waits(); why != "" {
+		return why
+	}
+	return in.texts.waits()
 }
 
 // Behind returns what is wrong with the store or the brokers, or which records were lost, "" for nothing.

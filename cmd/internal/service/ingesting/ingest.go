@@ -26,6 +26,7 @@ import (
 	"giantstream/config"
 	"giantstream/ingest"
 	"giantstream/ingest/deadletter"
+	"giantstream/ingest/external"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/group"
 	"giantstream/ingest/mirror"
@@ -56,6 +57,8 @@ type Ingest struct {
 	Feeds   feed.Config
 	Schemas *schema.Registry // nil unless values name their schema
 	Letters *deadletter.Log
+	// External has vectors of texts, nil without a model.
+	External *external.Client
 	// Features of rows come from the generation that is served.
 	Features shard.Featurizer
 	Heads    *heads.Heads
@@ -91,6 +94,7 @@ type Ingest struct {
 
 	fields *fieldCounts
 	copies *copying.Copies
+	texts  externalModel
 	upkeep *upkeep.Upkeep
 	// accepted is what losses of input topics this start accepts.
 	accepted *acceptance
@@ -128,6 +132,10 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 		Dir: filepath.Join(in.Config.StateDir, "standby"), Every: in.StandbyEvery, Heads: in.Heads,
 		Streamed: in.Watches.ready, Log: in.Log}
 	in.Standbys.Open(in.Registry)
+	in.texts.in, in.texts.client = in, in.External
+	if err := in.texts.open(ctx); err != nil {
+		return err
+	}
 	heads, err := in.Heads.NewestOfAll(ctx)
 	if err != nil {
 		return err
@@ -210,6 +218,7 @@ func (in *Ingest) Run(ctx context.Context) error {
 	if in.Topics.Repartitioned() {
 		g.Go(func() error { return in.copies.Run(ctx) })
 	}
+	g.Go(func() error { return in.texts.run(ctx) })
 	return g.Wait()
 }
 

@@ -1,0 +1,164 @@
+package service
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"giantstream/config"
+	"giantstream/sink/memstore"
+)
+
+// sentenceModel is an endpoint of OpenAI's protocol. Its vectors say what a text is about (the row of words that it has
+// words of), and differ by text and by answer, as those of real models do by batch.
+type sentenceModel struct {
+	*httptest.Server
+	down atomic.Bool
+
+	mu     sync.Mutex
+	asked  []string
+	answer int
+}
+
+func startModel(t *testing.T) *sentenceModel {
+	t.Helper()
+	m := &sentenceModel{}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || m.down.Load() {
+			http.Error(w, `{"error":"no memory"}`, http.StatusServiceUnavailable)
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.asked, m.answer = append(m.asked, q.Input...), m.answer+1
+		var data []any
+		for i, text := range q.Input {
+			h := fnv.New32a()
+			_, _ = h.Write([]byte(text))
+			v := make([]float32, 8)
+			for k := range v {
+				v[k] = float32(h.Sum32()>>(4*k)%16)/200 + float32(m.answer)/1e5
+			}
+			for about, of := range words {
+				if slices.ContainsFunc(of, func(word string) bool { return len(text) >= len(word) && text[:len(word)] == word }) {
+					v[about]++
+				}
+			}
+			data = append(data, map[string]any{"index": i, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+// take returns the texts that were asked for since the last call.
+func (m *sentenceModel) take() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	asked := m.asked
+	m.asked = nil
+	slices.Sort(asked)
+	return asked
+}
+
+func (m *sentenceModel) configure(c *config.Config) {
+	c.Ingest.External.URL, c.Ingest.External.Model, c.Ingest.External.Dimensions = m.URL, "m", 8
+}
+
+// Each text is asked for once, whatever states it again and whichever process asks; a failure waits and loses nothing;
+// and the rows are what the topics say, although the model never says the same twice.
+func TestEachTextIsAskedForOnce(t *testing.T) {
+	m := startModel(t)
+	store, dir := &memstore.Store{}, t.TempDir()
+	// with runs a process until the test of a step is over.
+	with := func(step string, edit func(*config.Config), test func(*testing.T, *Service, *config.Config)) {
+		t.Run(step, func(t *testing.T) {
+			s, cfg := startService(t, Options{Store: store, Log: slog.New(slog.DiscardHandler), AcceptSettings: true},
+				func(c *config.Config) {
+					c.StateDir, c.Kafka.DataDir = filepath.Join(dir, "state"), filepath.Join(dir, "broker")
+					c.Refresh.MinNodes = 1 << 30
+					m.configure(c)
+					edit(c)
+				})
+			test(t, s, cfg)
+		})
+	}
+	same := func(*config.Config) {}
+	record := func(i int, text string) map[string]any { return map[string]any{"id": nodeID(i), "text": text} }
+	drain := func(t *testing.T, s *Service) map[string]string {
+		t.Helper()
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		have, _ := vectorsIn(t, store, 2)
+		return have[2]
+	}
+	with("an export, twice", same, func(t *testing.T, s *Service, cfg *config.Config) {
+		produceGraph(t, s, cfg)
+		have := drain(t, s)
+		if asked := m.take(); len(asked) != nodes || len(slices.Compact(asked)) != nodes || len(have) != nodes {
+			t.Fatalf("asked for %d texts; %d nodes of %d have a vector", len(asked), len(have), nodes)
+		}
+		again := map[string]any{}
+		for i := range nodes {
+			again[nodeID(i)] = record(i, text(i, i%4))
+		}
+		again[nodeID(0)], again[nodeID(1)] = record(0, "a new text"), record(1, "a new text")
+		again[nodeID(2)], again[nodeID(3)] = nil, record(3, "")
+		produce(t, s, cfg.Kafka.Topics.Nodes, again)
+		now := drain(t, s)
+		if asked := m.take(); len(slices.Compact(asked)) != 1 || asked[0] != "a new text" {
+			t.Errorf("an export with one new text asked for %q", asked)
+		}
+		if now[nodeID(0)] == have[nodeID(0)] || now[nodeID(2)] != "" || now[nodeID(3)] != "" ||
+			now[nodeID(4)] != have[nodeID(4)] {
+			t.Error("an edited text has its old vector, or one that is gone has any, or one that stays has another")
+		}
+	})
+	with("the model is away", same, func(t *testing.T, s *Service, cfg *config.Config) {
+		m.down.Store(true)
+		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{nodeID(5): record(5, "while it is away")})
+		eventually(t, "the text is in the graph without its vector", func() bool {
+			left, err := s.ingest.Uncommitted(t.Context())
+			return err == nil && left == 1
+		})
+		if why := s.ingest.Unready(); why != "" {
+			t.Errorf("a hiccup of the model is reported: %s", why)
+		}
+	})
+	m.down.Store(false)
+	with("another process", same, func(t *testing.T, s *Service, cfg *config.Config) {
+		drain(t, s)
+		if asked := m.take(); !slices.Equal(asked, []string{"while it is away"}) {
+			t.Errorf("asked for %q", asked)
+		}
+		if d := againstTopics(t, s, cfg, store); d.Total > 0 || d.Vectors != nodes-2 {
+			t.Errorf("against the topics: %+v", d)
+		}
+		if letters := recordsOf(t, s, cfg.DeadLetters()); len(letters) != 0 {
+			t.Errorf("%d dead letters", len(letters))
+		}
+	})
+	// Another model has a topic of its own, and is asked for everything.
+	other := func(c *config.Config) { c.Ingest.External.Model = "other" }
+	with("another model", other, func(t *testing.T, s *Service, cfg *config.Config) {
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if asked := m.take(); len(asked) < nodes-3 {
+			t.Errorf("asked for %d texts", len(asked))
+		}
+		if got := recordsOf(t, s, cfg.ExternalVectors()); len(got) != nodes-2 {
+			t.Errorf("%d vectors of the other model", len(got))
+		}
+	})
+}
