@@ -287,7 +287,7 @@ func (p *pipeline) drain(crashes int) {
 			err = s.Apply(ctx, batch)
 		}
 		if err == nil && (batch.CaughtUp || crashes > 0 && p.rng.IntN(4) == 0 ||
-			s.window.full(s.opts.Window, s.opts.Clock())) {
+			s.window.full(s.opts.Window)) {
 			_, err = s.Commit(ctx)
 		}
 		if err != nil || crashes > 0 && p.rng.IntN(6) == 0 {

@@ -101,7 +101,7 @@ func (h *healing) runOnce(between func()) (err error) {
 		if err := s.Apply(h.t.Context(), batch); err != nil {
 			return err
 		}
-		if batch.CaughtUp || s.window.full(s.opts.Window, s.opts.Clock()) {
+		if batch.CaughtUp || s.window.full(s.opts.Window) {
 			if _, err := s.Commit(h.t.Context()); err != nil {
 				return err
 			}

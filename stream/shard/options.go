@@ -74,7 +74,8 @@ type Window struct {
 	Changes int
 	// Bytes is the size of the records consumed.
 	Bytes int64
-	// Time is how long the first record of a window waits for more.
+	// Time is how far commits are apart at least, unless another bound is reached. A record that comes after a longer
+	// pause waits a tenth of it for more, and no longer than 100 ms.
 	Time time.Duration
 }
 

@@ -21,6 +21,7 @@ type Feed interface {
 // up. It returns when the context ends, when another worker has taken over (ErrFenced), or on
 // another error; never nil.
 func (s *Shard) Run(ctx context.Context, feed Feed) error {
+	s.committed = s.opts.Clock()
 	for {
 		if s.opts.Bounds != nil {
 			s.opts.Window = s.opts.Bounds()
@@ -51,7 +52,8 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 			if _, err := s.Commit(ctx); err != nil {
 				return err
 			}
-			s.committing = s.opts.Clock().Sub(began)
+			s.committed = s.opts.Clock()
+			s.committing = s.committed.Sub(began)
 		}
 		s.checkpointIfDue(drain)
 	}
@@ -67,16 +69,28 @@ func (s *Shard) full() bool {
 	if s.loading() {
 		return !s.loaded.IsZero() && now.Sub(s.loaded) >= s.opts.Window.Time
 	}
-	limit := s.opts.Window
-	limit.Time = s.windowTime()
-	return s.window.full(limit, now) || s.state.pending.overHalf()
+	return s.window.full(s.opts.Window) || !s.window.since.IsZero() && !now.Before(s.due()) ||
+		s.state.pending.overHalf()
 }
 
-// longest is how many times Window.Time a window may last.
+// linger bounds how long a window waits for more when the last commit was long ago.
+const linger = 100 * time.Millisecond
+
+// due is when the open window must end: the commits of a shard are windowTime apart, but a change that comes after a
+// longer pause waits only for what comes with it.
+func (s *Shard) due() time.Time {
+	gathered := s.window.since.Add(min(s.windowTime()/10, linger))
+	if apart := s.committed.Add(s.windowTime()); apart.After(gathered) {
+		return apart
+	}
+	return gathered
+}
+
+// longest is how many times Window.Time commits may be apart for that.
 const longest = 10
 
-// windowTime is how long a window lasts: Window.Time, or as long as the last commit took if that is more. A worker
-// that cannot keep up would otherwise commit most of the time, and write the same rows again and again.
+// windowTime is how far commits are apart: Window.Time, or as long as the last one took if that is more. A worker that
+// cannot keep up would otherwise commit most of the time, and write the same rows again and again.
 func (s *Shard) windowTime() time.Duration {
 	return max(s.opts.Window.Time, min(s.committing, longest*s.opts.Window.Time))
 }
@@ -102,8 +116,7 @@ func (s *Shard) wait() time.Duration {
 	if s.window.since.IsZero() || s.below(s.resume) || s.loading() {
 		return wait
 	}
-	left := s.windowTime() - s.opts.Clock().Sub(s.window.since)
-	return max(min(left, wait), time.Millisecond)
+	return max(min(s.due().Sub(s.opts.Clock()), wait), time.Millisecond)
 }
 
 // incomplete returns why the shard cannot get to where it may commit.

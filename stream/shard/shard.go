@@ -48,7 +48,8 @@ type Shard struct {
 	// unsaved: a manifest is due, even if it has no rows and no new offsets, because of what it
 	// says about inputs or losses.
 	unsaved bool
-	// committing is how long the last commit took.
+	// committed is when Run has last committed, or began; committing is how long that commit took.
+	committed  time.Time
 	committing time.Duration
 	// swept is when expired orders were last dropped from the state, and sweeping how long it took.
 	swept    time.Time

@@ -18,10 +18,7 @@ type openWindow struct {
 	since time.Time // when the first batch came; zero before
 }
 
-func (w *openWindow) full(limit Window, now time.Time) bool {
-	return !w.since.IsZero() &&
-		(w.dirty >= limit.Changes || w.bytes >= limit.Bytes || now.Sub(w.since) >= limit.Time)
-}
+func (w *openWindow) full(limit Window) bool { return w.dirty >= limit.Changes || w.bytes >= limit.Bytes }
 
 // countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {
