@@ -45,15 +45,13 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 			if err := inputs.UseProfile(flags.Profile); err != nil {
 				return err
 			}
-			local, err := flags.WithProfile(config.Local())
-			if err != nil {
-				return command.UsageError(err)
-			}
-			cfg := &local
+			configuration := flags.Local
 			if flags.File != "" || flags.Store != "" {
-				if cfg, err = flags.Load(); err != nil {
-					return err
-				}
+				configuration = flags.Load
+			}
+			cfg, err := configuration()
+			if err != nil {
+				return err
 			}
 			inputs.Apply(cfg)
 			if err := command.CheckConfig(cfg); err != nil {

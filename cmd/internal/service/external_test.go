@@ -167,7 +167,8 @@ func TestEachTextIsAskedForOnce(t *testing.T) {
 func TestOnePipelineIsAnothersModel(t *testing.T) {
 	roles := AllRoles()
 	roles.Serve = true
-	first, its := testServiceWith(t, &memstore.Store{}, roles, listen(t), func(c *config.Config) { c.Shards, c.Embedding.Dim = 1, 16 })
+	first, its := testServiceWith(t, &memstore.Store{}, roles, listen(t),
+		func(c *config.Config) { c.Shards, c.Embedding.Dim = 1, 16 })
 	produceGraph(t, first, its)
 	if err := first.Drain(t.Context()); err != nil {
 		t.Fatal(err)
