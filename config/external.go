@@ -31,7 +31,10 @@ func (c *Config) ExternalVectors() string {
 }
 
 func (v *validator) external(e *External) {
-	v.check((e.URL == "") == (e.Model == ""), "ingest.external.url", "must be given together with model")
+	// A store knows the model, and not where it is: only who streams needs that.
+	v.check(e.URL == "" || e.Model != "", "ingest.external.model", "must be given with url")
+	v.check(e.Model == "" || e.Dimensions >= 1 && e.Dimensions <= 4096, "ingest.external.dimensions",
+		"must be between 1 and 4096, got %d", e.Dimensions)
 	v.check(e.Batch >= 1 && e.Batch <= 2048, "ingest.external.batch", "must be between 1 and 2048, got %d", e.Batch)
 	v.check(e.Rate >= 0 && e.Rate <= 1e6, "ingest.external.rate", "must be between 0 and 1000000, got %v", e.Rate)
 	v.check(e.Timeout >= time.Second && e.Timeout <= time.Hour, "ingest.external.timeout",
@@ -42,8 +45,7 @@ func (v *validator) external(e *External) {
 	}
 	u, err := url.Parse(e.URL)
 	v.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
-		u.Fragment == "", "ingest.external.url",
-		"must be the address of an endpoint, such as http://localhost:8080/v1/embeddings, without credentials")
-	v.check(e.Dimensions >= 1 && e.Dimensions <= 4096, "ingest.external.dimensions",
-		"must be between 1 and 4096, got %d", e.Dimensions)
+		u.RawQuery == "" && u.Fragment == "", "ingest.external.url",
+		"must be the address of an endpoint, such as http://localhost:8080/v1/embeddings, "+
+			"without credentials and without a query")
 }

@@ -45,15 +45,13 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 			if err := inputs.UseProfile(flags.Profile); err != nil {
 				return err
 			}
-			local, err := flags.WithProfile(config.Local())
-			if err != nil {
-				return command.UsageError(err)
-			}
-			cfg := &local
+			configuration := flags.Local
 			if flags.File != "" || flags.Store != "" {
-				if cfg, err = flags.Load(); err != nil {
-					return err
-				}
+				configuration = flags.Load
+			}
+			cfg, err := configuration()
+			if err != nil {
+				return err
 			}
 			inputs.Apply(cfg)
 			if err := command.CheckConfig(cfg); err != nil {
@@ -69,7 +67,7 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 			if asJSON {
 				err = command.WriteJSON(a.Out, p)
 			} else {
-				err = printPreview(&command.Printer{Out: a.Out}, p)
+				err = printPreview(&command.Printer{Out: a.Out}, p, cfg.Ingest.External.Model)
 			}
 			if err == nil {
 				if err = p.Err(command.FieldFlags); err != nil {
@@ -117,7 +115,8 @@ func readPreview(ctx context.Context, a *command.App, cfg *config.Config, inputs
 	return wiring.PreviewTopics(ctx, cfg, from, wiring.PreviewOf(cfg, records, rows))
 }
 
-func printPreview(p *command.Printer, v *preview.Preview) error {
+// printPreview prints what was read. model is the external one, "" for none.
+func printPreview(p *command.Printer, v *preview.Preview, model string) error {
 	printSide(p, "Nodes", &v.Nodes)
 	if t := v.Texts; t.Nodes > 0 {
 		p.Line("")
@@ -128,6 +127,10 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 		}
 		if len(t.Languages) > 0 {
 			p.Line("languages     %s of the texts with frequent words (a guess)", shares(t.Languages))
+		}
+		if model != "" {
+			p.Line("vectors       %s would be asked for %s", console.Plain(model),
+				command.Plural(t.Nodes-t.Empty, "text"))
 		}
 	}
 	printSide(p, "Edges", &v.Edges)

@@ -40,6 +40,7 @@ func companions(server, broker, dir string) map[string]any {
 			"state"),
 		"kafka.brokers": broker, "kafka.sasl.mechanism": "SCRAM-SHA-256", "kafka.sasl.username": "me",
 		"ingest.nodes.format": "avro", "ingest.schema_registry.url": server, "ingest.schema_registry.username": "me",
+		"ingest.external.url": server, "ingest.external.model": "m", "ingest.external.dimensions": 8,
 		"sinks.qdrant.url": server, "sinks.opensearch.url": server, "sinks.opensearch.username": "me",
 		"sinks.milvus.url": server, "sinks.iceberg.uri": server, "http.listen": "",
 	}

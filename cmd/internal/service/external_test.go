@@ -162,3 +162,44 @@ func TestEachTextIsAskedForOnce(t *testing.T) {
 		}
 	})
 }
+
+// A second pipeline has the embeddings of the first as a view: both ends of the protocol are ours.
+func TestOnePipelineIsAnothersModel(t *testing.T) {
+	roles := AllRoles()
+	roles.Serve = true
+	first, its := testServiceWith(t, &memstore.Store{}, roles, listen(t),
+		func(c *config.Config) { c.Shards, c.Embedding.Dim = 1, 16 })
+	produceGraph(t, first, its)
+	if err := first.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := first.UpToDate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first answers", func() bool { code, _ := get(t, its, "/readyz"); return code == http.StatusOK })
+
+	store := &memstore.Store{}
+	second, cfg := testService(t, store, func(c *config.Config) {
+		e := &c.Ingest.External
+		e.URL, e.Model, e.Dimensions, e.Batch = "http://"+its.HTTP.Listen+"/v1/embeddings", "giantstream", 8, 7
+		c.Train.Encoder, c.Refresh.MinNodes = "hybrid", 1<<30
+	})
+	produceGraph(t, second, cfg)
+	produce(t, second, cfg.Kafka.Topics.Nodes, map[string]any{"strange": map[string]any{"id": "strange", "text": "zzz"}})
+	if err := second.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	have, _ := vectorsIn(t, store, cfg.Shards)
+	if len(have[2]) != nodes || have[2]["strange"] != "" {
+		t.Errorf("%d nodes have a vector, of which the first knows %d", len(have[2]), nodes)
+	}
+	metrics, err := second.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range metrics {
+		if m.GetName() == "giantstream_external_without_total" && m.GetMetric()[0].GetCounter().GetValue() != 1 {
+			t.Errorf("%v texts went without a vector", m.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+}

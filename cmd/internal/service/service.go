@@ -34,6 +34,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/ingest/external"
 	"giantstream/ingest/owner"
 	"giantstream/internal/ambient"
 	"giantstream/sink"
@@ -171,9 +172,11 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		return err
 	}
 	feeds.Topics = s.topics
-	model, err := wiring.ExternalOf(s.cfg, s.log)
-	if err != nil {
-		return err
+	var model *external.Client
+	if s.roles.Stream {
+		if model, err = wiring.ExternalOf(s.cfg, s.log); err != nil {
+			return err
+		}
 	}
 	records, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {

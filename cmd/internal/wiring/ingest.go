@@ -149,6 +149,7 @@ func ordersOf(cfg *config.Config) map[string]decode.OrderMapping {
 // some record must have.
 func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 	mapping, limits := MappingOf(cfg)
+	delete(mapping.Attributes, cfg.ExternalVectors()) // the pipeline itself fills the topic
 	o := preview.Options{Mapping: mapping, Limits: limits, Records: records, Rows: rows}
 	standard, _ := MappingOf(new(config.Default()))
 	for name, differ := range map[string]bool{

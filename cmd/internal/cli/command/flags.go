@@ -58,6 +58,18 @@ func (f *PipelineFlags) WithProfile(defaults config.Config) (config.Config, erro
 	return p.ApplyTo(&defaults)
 }
 
+// Local returns the configuration of a command that has neither a file nor a store.
+func (f *PipelineFlags) Local() (*config.Config, error) {
+	cfg, err := f.WithProfile(config.Local())
+	if err == nil {
+		err = cfg.Set(f.set...)
+	}
+	if err != nil {
+		return nil, UsageError(err)
+	}
+	return &cfg, nil
+}
+
 // RegisterSet adds --set to a command.
 func RegisterSet(c *cobra.Command, set *[]string) {
 	c.Flags().StringArrayVar(set, "set", nil,

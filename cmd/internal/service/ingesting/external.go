@@ -17,7 +17,7 @@ import (
 // externalModel asks a model behind a URL for the vectors of texts. Its methods do nothing without a model.
 type externalModel struct {
 	in     *Ingest
-	client *external.Client // nil if there is none
+	client *external.Client // nil for a process that does not stream
 	group  string
 	cached atomic.Int64
 }
@@ -25,10 +25,12 @@ type externalModel struct {
 // open names the consumer group by all that decides what is asked: the model and its topic, the topic of nodes as it
 // was created, and how its records become texts. With another of these, all texts are looked at again.
 func (e *externalModel) open(ctx context.Context) error {
-	if e.client == nil {
+	if e.in.Topics.External == "" {
 		return nil
 	}
-	e.register(e.in.Registry)
+	if e.client != nil {
+		e.register(e.in.Registry)
+	}
 	nodes, err := e.in.Groups.Client.Identify(ctx, e.in.Topics.Nodes)
 	if err != nil {
 		return err
@@ -62,7 +64,7 @@ func (e *externalModel) run(ctx context.Context) error {
 
 // lag counts the records of nodes of which no vector was asked for yet.
 func (e *externalModel) lag(ctx context.Context) (int64, error) {
-	if e.client == nil {
+	if e.in.Topics.External == "" {
 		return 0, nil
 	}
 	return external.Lag(ctx, e.in.Groups.Client, e.in.Topics.Nodes, e.group)
@@ -71,7 +73,7 @@ func (e *externalModel) lag(ctx context.Context) (int64, error) {
 // waits says that the model has failed for long, "" if it has not. Texts and links go on without it, and so do
 // answers: it is a reason to look, once it is no hiccup.
 func (e *externalModel) waits() string {
-	if e.client == nil || !e.in.Streams {
+	if e.client == nil {
 		return ""
 	}
 	since, err := e.client.Err()
