@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/optimize"
 
 	"giantstream/train/numeric"
+	"giantstream/train/numeric/simd"
 )
 
 // logistic is the fit of a multinomial logistic regression: it minimizes
@@ -24,6 +25,7 @@ type logistic struct {
 
 	classes int
 	mean    []float32 // of the rows
+	learned []float32 // the rows, less their mean
 	lambda  float64
 	// curvature is the diagonal of an estimate of the loss's second derivatives at the classes'
 	// frequencies, without λ.
@@ -49,7 +51,19 @@ func newLogistic(x []float32, dim int, label []int32, classes int, rows []int32)
 		block: make([]float32, logisticBlock*dim), z: make([]float32, logisticBlock*classes),
 		weights: make([]float32, classes*dim), gradient: make([]float32, classes*dim)}
 	l.moments()
+	l.learned = make([]float32, len(rows)*dim)
+	l.centre(l.learned, rows)
 	return l
+}
+
+// centre copies rows, less the mean.
+func (l *logistic) centre(to []float32, rows []int32) {
+	for b, i := range rows {
+		out := to[b*l.dim : (b+1)*l.dim]
+		for d, v := range l.x[int(i)*l.dim : int(i+1)*l.dim] {
+			out[d] = v - l.mean[d]
+		}
+	}
 }
 
 // moments sets mean and curvature.
@@ -112,22 +126,24 @@ func (l *logistic) moved(p []float64, by float64) []float64 {
 	return out
 }
 
-// scores writes the block's class scores to z: rows of the block × classes.
-func (l *logistic) scores(p []float64, rows []int32) []float32 {
-	dim := l.dim
-	bias := p[l.classes*dim:]
-	z := l.z[:len(rows)*l.classes]
-	for b, i := range rows {
-		out := l.block[b*dim : (b+1)*dim]
-		for d, v := range l.x[int(i)*dim : int(i+1)*dim] {
-			out[d] = v - l.mean[d]
-		}
-		for k := range l.classes {
-			z[b*l.classes+k] = float32(bias[k])
+// scores writes the class scores of centred rows to z: rows × classes.
+func (l *logistic) scores(p []float64, centred []float32) []float32 {
+	rows := len(centred) / l.dim
+	z := l.z[:rows*l.classes]
+	for b := range rows {
+		for k, v := range p[l.classes*l.dim:] {
+			z[b*l.classes+k] = float32(v)
 		}
 	}
-	numeric.Gemm(numeric.TransB, len(rows), l.classes, dim, l.block[:len(rows)*dim], l.weights, z)
+	numeric.Gemm(numeric.TransB, rows, l.classes, l.dim, centred, l.weights, z)
 	return z
+}
+
+// scoresOf is scores of any nodes.
+func (l *logistic) scoresOf(p []float64, rows []int32) []float32 {
+	block := l.block[:len(rows)*l.dim]
+	l.centre(block, rows)
+	return l.scores(p, block)
 }
 
 // use makes the parameters those that scores multiplies with.
@@ -144,18 +160,21 @@ func (l *logistic) objective(p, gradient []float64) float64 {
 	clear(gradient)
 	biases := gradient[l.classes*l.dim:]
 	var loss float64
+	learned := l.learned
 	for rows := range slices.Chunk(l.rows, logisticBlock) {
-		z := l.scores(p, rows)
+		block := learned[:len(rows)*l.dim]
+		learned = learned[len(block):]
+		z := l.scores(p, block)
 		for b, i := range rows {
 			row := z[b*l.classes : (b+1)*l.classes]
-			numeric.Softmax(row)
+			simd.Softmax(row)
 			loss -= logOf(row[l.label[i]])
 			row[l.label[i]]--
 			for k, v := range row {
 				biases[k] += float64(v)
 			}
 		}
-		numeric.Gemm(numeric.TransA, l.classes, l.dim, len(rows), z, l.block[:len(rows)*l.dim], l.gradient)
+		numeric.Gemm(numeric.TransA, l.classes, l.dim, len(rows), z, block, l.gradient)
 	}
 	n := float64(len(l.rows))
 	var square float64
@@ -211,7 +230,7 @@ func (l *logistic) predict(p []float64, rows []int32) []int32 {
 	l.use(p)
 	out := make([]int32, 0, len(rows))
 	for some := range slices.Chunk(rows, logisticBlock) {
-		z := l.scores(p, some)
+		z := l.scoresOf(p, some)
 		for b := range some {
 			out = append(out, int32(argmax(z[b*l.classes:(b+1)*l.classes])))
 		}
@@ -223,13 +242,13 @@ func (l *logistic) predict(p []float64, rows []int32) []int32 {
 func (l *logistic) score(p []float64, rows []int32) (right int, loss float64) {
 	l.use(p)
 	for some := range slices.Chunk(rows, logisticBlock) {
-		z := l.scores(p, some)
+		z := l.scoresOf(p, some)
 		for b, i := range some {
 			row := z[b*l.classes : (b+1)*l.classes]
 			if int32(argmax(row)) == l.label[i] {
 				right++
 			}
-			numeric.Softmax(row)
+			simd.Softmax(row)
 			loss -= logOf(row[l.label[i]])
 		}
 	}
