@@ -18,7 +18,9 @@ type openWindow struct {
 	since time.Time // when the first batch came; zero before
 }
 
-func (w *openWindow) full(limit Window) bool { return w.dirty >= limit.Changes || w.bytes >= limit.Bytes }
+func (w *openWindow) full(limit Window) bool {
+	return w.dirty >= limit.Changes || w.bytes >= limit.Bytes
+}
 
 // countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {
