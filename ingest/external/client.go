@@ -102,9 +102,6 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
-
 // Err returns why requests fail, and since when; nil if the endpoint has answered the last one.
 func (c *Client) Err() (since time.Time, err error) {
 	c.mu.Lock()
@@ -122,11 +119,6 @@ func (c *Client) All(ctx context.Context, texts []string) ([][]float32, error) {
 		})
 		return vectors, err
 	})
-}
-
-// Try is All without another try.
-func (c *Client) Try(ctx context.Context, texts []string) ([][]float32, error) {
-	return c.each(ctx, texts, c.ask)
 }
 
 // each asks for the texts in batches.

@@ -2,6 +2,7 @@ package external
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -30,6 +31,11 @@ type model struct {
 	mu        sync.Mutex
 	questions []question
 	keys      []string
+}
+
+// Try is All without another try.
+func (c *Client) Try(ctx context.Context, texts []string) ([][]float32, error) {
+	return c.each(ctx, texts, c.ask)
 }
 
 func start(t *testing.T, m *model) *model {
@@ -92,7 +98,6 @@ func (m *model) client(t *testing.T, change func(*Options)) *Client {
 		t.Fatal(err)
 	}
 	c.loop.Min, c.loop.Max = time.Millisecond, time.Millisecond
-	t.Cleanup(c.Close)
 	return c
 }
 

@@ -54,6 +54,8 @@ result.`,
 			`--edges p.csv --src asin --list-separator ';' --store ./out --until-idle
   giantstream run --profile shopify --nodes products_export.csv --store ./out --until-idle
   giantstream run --profile shopify --nodes products_export.csv --store ./out --until-idle --snapshot
+  giantstream run --nodes n.jsonl --store ./out --until-idle --set ingest.external.model=bge-small \
+    --set ingest.external.dimensions=384 --set ingest.external.url=http://localhost:8080/v1/embeddings
   giantstream run -c pipeline.yaml
   giantstream run -c pipeline.yaml --roles stream,embed
   giantstream run -c pipeline.yaml --roles stream,refresh,embed,serve
