@@ -50,13 +50,13 @@ func (t Topics) HasOrigins(topic string) bool {
 	return t.Copied(topic) || topic != "" && topic == t.External
 }
 
-// Own are the topics that shards read and the pipeline itself fills: none but it may.
-func (t Topics) Own() []string {
-	own := t.Keyed()
+// Filled are the topics that shards read and the pipeline itself fills: none but it may.
+func (t Topics) Filled() []string {
+	filled := t.Keyed()
 	if t.External != "" {
-		own = append(own, t.External)
+		filled = append(filled, t.External)
 	}
-	return own
+	return filled
 }
 
 // Source is the topic to which producers send what shards read in a topic.

@@ -29,7 +29,7 @@ type Options struct {
 	URL string
 	// Model is what the endpoint calls the model.
 	Model string
-	// Dimensions is the length of the vectors. An endpoint whose vectors are longer is asked for so many dimensions.
+	// Dimensions is the length of the vectors. An endpoint whose vectors are longer is asked to shorten them.
 	Dimensions int
 	// Key is sent as a bearer token; "" for none.
 	Key string
@@ -66,7 +66,7 @@ type Client struct {
 	http    *http.Client
 	slots   chan struct{}
 	loop    retry.Loop
-	// shorten: the endpoint's vectors are longer than they should be, unless it is told the dimensions.
+	// shorten: the endpoint's vectors are longer than they should be, unless the request names the dimensions.
 	shorten atomic.Bool
 
 	mu   sync.Mutex
@@ -109,10 +109,10 @@ func (c *Client) Err() (since time.Time, err error) {
 	return c.since, c.err
 }
 
-// All returns the vector of each text, nil for one that the endpoint has none for. It asks again for as long as the
+// Embed returns the vector of each text, nil for one that the endpoint has none for. It asks again for as long as the
 // endpoint fails, until ctx ends.
-func (c *Client) All(ctx context.Context, texts []string) ([][]float32, error) {
-	return c.each(ctx, texts, func(ctx context.Context, some []string) (vectors [][]float32, err error) {
+func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	return c.inBatches(ctx, texts, func(ctx context.Context, some []string) (vectors [][]float32, err error) {
 		err = c.loop.Do(ctx, c.address, func(ctx context.Context) error {
 			vectors, err = c.ask(ctx, some)
 			return err
@@ -121,8 +121,8 @@ func (c *Client) All(ctx context.Context, texts []string) ([][]float32, error) {
 	})
 }
 
-// each asks for the texts in batches.
-func (c *Client) each(ctx context.Context, texts []string,
+// inBatches asks for the texts in batches.
+func (c *Client) inBatches(ctx context.Context, texts []string,
 	ask func(context.Context, []string) ([][]float32, error)) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	g, ctx := errgroup.WithContext(ctx)

@@ -33,9 +33,9 @@ type model struct {
 	keys      []string
 }
 
-// Try is All without another try.
+// Try is Embed without another try.
 func (c *Client) Try(ctx context.Context, texts []string) ([][]float32, error) {
-	return c.each(ctx, texts, c.ask)
+	return c.inBatches(ctx, texts, c.ask)
 }
 
 func start(t *testing.T, m *model) *model {
@@ -137,7 +137,7 @@ func TestEachTextHasItsVector(t *testing.T) {
 	m := start(t, &model{natural: 8})
 	c := m.client(t, func(o *Options) { o.Key = "k" })
 	all := texts(11)
-	got, err := c.All(t.Context(), all)
+	got, err := c.Embed(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestFailuresAreWaitedFor(t *testing.T) {
 			if _, err := c.Err(); err == nil {
 				t.Error("nobody is told that the endpoint fails")
 			}
-			got, err := c.All(t.Context(), all)
+			got, err := c.Embed(t.Context(), all)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,7 +213,7 @@ func TestOneTextIsRefused(t *testing.T) {
 	all := texts(9)
 	long := strings.Repeat("höher ", 100)
 	all[3], all[5], all[6] = long, "forbidden", "unknown"
-	got, err := c.All(t.Context(), all)
+	got, err := c.Embed(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestAllTextsAreRefused(t *testing.T) {
 	if _, err := c.Try(t.Context(), all); err == nil || !strings.Contains(err.Error(), "cannot embed") {
 		t.Fatalf("got %v", err)
 	}
-	got, err := c.All(t.Context(), all)
+	got, err := c.Embed(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestRequestsWaitTheirTurn(t *testing.T) {
 	m := start(t, &model{natural: 8})
 	c := m.client(t, func(o *Options) { o.Rate, o.Batch = 200, 1 })
 	began := time.Now()
-	if _, err := c.All(t.Context(), texts(9)); err != nil {
+	if _, err := c.Embed(t.Context(), texts(9)); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 40*time.Millisecond {

@@ -275,7 +275,7 @@ func (f *filler) ask(ctx context.Context, open []stated) error {
 			texts = append(texts, open[i].text)
 		}
 	}
-	vectors, err := f.Model.All(ctx, texts)
+	vectors, err := f.Model.Embed(ctx, texts)
 	if err != nil {
 		return err
 	}

@@ -252,7 +252,7 @@ func (s *Service) claimTopics(ctx context.Context, pipeline owner.Pipeline) erro
 	if !s.roles.Stream {
 		return nil
 	}
-	for _, topic := range s.topics.Own() {
+	for _, topic := range s.topics.Filled() {
 		_, claimed, err := owner.Ensure(ctx, s.client, topic, pipeline)
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ refill --from ID'.`,
 			if topics.Canary != "" {
 				owned = append(owned, topics.Canary)
 			}
-			for _, topic := range append(owned, topics.Own()...) {
+			for _, topic := range append(owned, topics.Filled()...) {
 				if err := owner.Take(ctx, c, topic, mine, from); err != nil {
 					return err
 				}

@@ -90,13 +90,13 @@ func (e *externalModel) register(r prometheus.Registerer) {
 		help string
 		load func() float64
 	}{
-		"giantstream_external_requests_total": {"Requests to the external model.", of(&counts.Requests)},
-		"giantstream_external_failures_total": {"Requests to the external model that failed.", of(&counts.Failures)},
-		"giantstream_external_texts_total":    {"Texts that the external model has given a vector.", of(&counts.Texts)},
+		"giantstream_external_requests_total": {"Requests to the external model.", load(&counts.Requests)},
+		"giantstream_external_failures_total": {"Requests to the external model that failed.", load(&counts.Failures)},
+		"giantstream_external_texts_total":    {"Texts that the external model has given a vector.", load(&counts.Texts)},
 		"giantstream_external_cut_total": {"Texts of which the external model has taken the beginning alone.",
-			of(&counts.Cut)},
-		"giantstream_external_without_total": {"Texts that the external model has no vector for.", of(&counts.Without)},
-		"giantstream_external_cached_total":  {"Texts that were stated again and had their vector.", of(&e.cached)},
+			load(&counts.Cut)},
+		"giantstream_external_without_total": {"Texts that the external model has no vector for.", load(&counts.Without)},
+		"giantstream_external_cached_total":  {"Texts that were stated again and had their vector.", load(&e.cached)},
 		"giantstream_external_wait_seconds_total": {"How long requests waited for the rate, or because the " +
 			"endpoint asked for it.", func() float64 {
 			return time.Duration(counts.Waited.Load()).Seconds()
@@ -106,4 +106,4 @@ func (e *externalModel) register(r prometheus.Registerer) {
 	}
 }
 
-func of(n *atomic.Int64) func() float64 { return func() float64 { return float64(n.Load()) } }
+func load(n *atomic.Int64) func() float64 { return func() float64 { return float64(n.Load()) } }
