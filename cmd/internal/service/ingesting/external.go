@@ -90,13 +90,13 @@ func (e *externalModel) register(r prometheus.Registerer) {
 		help string
 		load func() float64
 	}{
-		"giantstream_external_requests_total": {"Requests to the external model.", load(&counts.Requests)},
-		"giantstream_external_failures_total": {"Requests to the external model that failed.", load(&counts.Failures)},
-		"giantstream_external_texts_total":    {"Texts that the external model has given a vector.", load(&counts.Texts)},
+		"giantstream_external_requests_total": {"Requests to the external model.", read(&counts.Requests)},
+		"giantstream_external_failures_total": {"Requests to the external model that failed.", read(&counts.Failures)},
+		"giantstream_external_texts_total":    {"Texts that the external model gave a vector.", read(&counts.Texts)},
 		"giantstream_external_cut_total": {"Texts of which the external model has taken the beginning alone.",
-			load(&counts.Cut)},
-		"giantstream_external_without_total": {"Texts that the external model has no vector for.", load(&counts.Without)},
-		"giantstream_external_cached_total":  {"Texts that were stated again and had their vector.", load(&e.cached)},
+			read(&counts.Cut)},
+		"giantstream_external_without_total": {"Texts without a vector of the external model.", read(&counts.Without)},
+		"giantstream_external_cached_total":  {"Texts that were stated again and had their vector.", read(&e.cached)},
 		"giantstream_external_wait_seconds_total": {"How long requests waited for the rate, or because the " +
 			"endpoint asked for it.", func() float64 {
 			return time.Duration(counts.Waited.Load()).Seconds()
@@ -106,4 +106,4 @@ func (e *externalModel) register(r prometheus.Registerer) {
 	}
 }
 
-func load(n *atomic.Int64) func() float64 { return func() float64 { return float64(n.Load()) } }
+func read(n *atomic.Int64) func() float64 { return func() float64 { return float64(n.Load()) } }
