@@ -73,30 +73,32 @@ func (s *store) Replace(ctx context.Context, key string, old, data []byte) (err 
 
 // Create implements sink.Store. A request whose reply never came may take effect late.
 func (s *store) Create(ctx context.Context, key string, data []byte) error {
+	under := s.actor.process.world.watch.heldBy(s.actor)
 	fate, err := s.actor.begin(ctx, "create", key)
 	if err != nil {
 		if fate == dropped {
-			s.late(key, bytes.Clone(data))
+			s.late(key, bytes.Clone(data), under)
 		}
 		return &sink.Error{Op: "create", Key: key, Err: err}
 	}
-	if err := s.create(key, data); err != nil {
+	if err := s.create(key, data, under); err != nil {
 		return err
 	}
 	return s.end(ctx, "create", key)
 }
 
-func (s *store) create(key string, data []byte) error {
+// create takes effect for a caller that held number under of the lease when it asked.
+func (s *store) create(key string, data []byte, under int64) error {
 	w := s.actor.process.world
 	err := w.store.Create(context.Background(), key, data)
 	if err == nil {
-		w.watch.created(s.actor, key, data)
+		w.watch.created(s.actor, key, data, under)
 	}
 	return err
 }
 
 // late lets a Create take effect in a while, whatever has become of its caller.
-func (s *store) late(key string, data []byte) {
+func (s *store) late(key string, data []byte, under int64) {
 	w := s.actor.process.world
 	n, slot := s.actor.count("late", key)
 	r := w.dice.randFor("late", s.actor.name, key, n)
@@ -104,7 +106,7 @@ func (s *store) late(key string, data []byte) {
 		defer w.recovered()
 		_ = w.pause(context.Background(), drawDuration(r, 0, 8*time.Second), slot)
 		w.trace.note(s.actor.name, "late create "+key)
-		_ = s.create(key, data) // nobody waits for the answer
+		_ = s.create(key, data, under) // nobody waits for the answer
 	})
 }
 

@@ -98,7 +98,7 @@ func (v *watch) put(a *actor, key string, data []byte) {
 			v.w.fail("%s was written twice, now by %s", key, a.name)
 		}
 	case "generations":
-		v.fenced(a, key)
+		v.fenced(a, key, v.holder[a.name])
 		if old, err := sink.ReadAll(context.Background(), &v.w.store, key); err == nil && string(old) != string(data) {
 			v.w.fail("%s was replaced by other content by %s", key, a.name)
 		}
@@ -164,8 +164,9 @@ func (v *watch) exists(key string) bool {
 	return err == nil
 }
 
-// created comes after the effect of a Create. A retry that met its own first attempt comes here, too.
-func (v *watch) created(a *actor, key string, data []byte) {
+// created comes after the effect of a Create that its actor asked for under a number of the lease. A retry that met its
+// own first attempt comes here, too.
+func (v *watch) created(a *actor, key string, data []byte, under int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch kind, shard := kindOf(key); kind {
@@ -178,7 +179,7 @@ func (v *watch) created(a *actor, key string, data []byte) {
 	case "boundary.json":
 		v.boundary(shard, data)
 	case "generations":
-		v.fenced(a, key)
+		v.fenced(a, key, under)
 	case "lease":
 		v.leaseTaken(a, key, data)
 	}
@@ -490,9 +491,16 @@ func (v *watch) holds(a *actor, number int64) {
 	v.holder[a.name] = number
 }
 
-// fenced checks that a holder that has lost the lease completes one write at most.
-func (v *watch) fenced(a *actor, key string) {
-	number := v.holder[a.name]
+// heldBy returns the number under which an actor builds.
+func (v *watch) heldBy(a *actor) int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.holder[a.name]
+}
+
+// fenced checks that a holder that has lost the lease completes one write at most. A write counts for the number under
+// which it was asked for: it may take effect when its actor holds another one.
+func (v *watch) fenced(a *actor, key string, number int64) {
 	if number >= v.top {
 		return
 	}
