@@ -2,6 +2,8 @@ package backfill
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -20,6 +22,45 @@ func utf8Text(r io.Reader) (text io.Reader, encoding string) {
 		return &utf16Reader{r: b, bigEndian: true}, "UTF-16"
 	}
 	return b, ""
+}
+
+// foreign are beginnings of files that are no text, each with what to do with such a file.
+var foreign = []struct{ begin, what string }{
+	{"PK\x03\x04", "a ZIP archive or an Excel workbook: save the table as CSV, or unpack the archive"},
+	{"\xd0\xcf\x11\xe0", "an Excel workbook: save the table as CSV"},
+	{"PAR1", "a Parquet file: give it a name that ends in .parquet"},
+	{"\x1f\x8b", "compressed by gzip: give it a name that ends in .gz"},
+	{"\x28\xb5\x2f\xfd", "compressed by Zstandard: give it a name that ends in .zst"},
+	{"%PDF-", "a PDF document"},
+}
+
+// textOf returns the text of an input, or says what it is in place of text. Lines of a table that all end in CR, as
+// Excel's "CSV (Macintosh)" has them, end in LF then.
+func textOf(r io.Reader, as format) (io.Reader, error) {
+	b := bufio.NewReaderSize(r, lineBuffer)
+	begin, _ := b.Peek(lineBuffer) // less, if the input has less
+	for _, f := range foreign {
+		if bytes.HasPrefix(begin, []byte(f.begin)) {
+			return nil, fmt.Errorf("it is no text, but %s", f.what)
+		}
+	}
+	if as == csvRows && bytes.IndexByte(begin, '\r') >= 0 && bytes.IndexByte(begin, '\n') < 0 {
+		return crReader{b}, nil
+	}
+	return b, nil
+}
+
+// crReader has LF for each CR.
+type crReader struct{ r io.Reader }
+
+func (c crReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	for i, b := range p[:n] {
+		if b == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
 }
 
 // utf16Reader turns UTF-16 into UTF-8. Half of a surrogate pair, or half of a unit at the end, becomes

@@ -103,6 +103,8 @@ func TestFormats(t *testing.T) {
 		"UTF-16, high byte first": {"n.jsonl", encodeUTF16(binary.BigEndian, `{"id":"é"}`), ReadOptions{}, node,
 			`{"id":"é"}`, "UTF-16"},
 		"half a pair in UTF-16": {"n.jsonl", "\xff\xfe\x00\xd8a\x00", ReadOptions{}, node, "\xffa", "UTF-16"},
+		"lines that end in CR alone": {"p.csv", "id,text\ra,\"x\ry\"\rb,z\r", ReadOptions{}, node,
+			`{"id":"a","text":"x\ny"}` + "\n" + `{"id":"b","text":"z"}`, ""},
 		"Windows-1252": {"p.csv", "id,text\na,caf\xe9 \x80 5\n", ReadOptions{}, node, `{"id":"a","text":"café € 5"}`,
 			"not UTF-8, read as Windows-1252"},
 		"Windows-1252, late": {"p.csv", "id,text\n" + strings.Repeat("a,xxxxxxxxxxxxxxxx\n", 20_000) + "a,caf\xe9\n",
@@ -188,4 +190,35 @@ func FuzzList(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Files that are no text, whatever their names say, are refused by what they are.
+func TestFilesThatAreNoText(t *testing.T) {
+	for begin, want := range map[string]string{
+		"PK\x03\x04\x14\x00":       "Excel workbook: save the table as CSV",
+		"\xd0\xcf\x11\xe0\xa1\xb1": "Excel workbook: save the table as CSV",
+		"PAR1\x15\x04":             "ends in .parquet",
+		"\x1f\x8b\x08\x00":         "ends in .gz",
+		"\x28\xb5\x2f\xfd\x04":     "ends in .zst",
+		"%PDF-1.7\n":               "a PDF document",
+	} {
+		for _, name := range []string{"p.csv", "p.jsonl", "p.csv.gz"} {
+			in := Input{Name: name}
+			as, compression, err := in.format()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := want
+			if compression != "" {
+				if want = "not compressed by gzip"; begin[0] == 0x1f {
+					continue // it is
+				}
+			}
+			var obj sink.Object = text{bytes.NewReader([]byte(begin + strings.Repeat("\x00", 100)))}
+			_, _, err = reader(obj, as, compression, 10_000, columns{}, func(int64) {})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q as %s: %v, want %q", begin, name, err, want)
+			}
+		}
+	}
 }

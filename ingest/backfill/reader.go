@@ -76,6 +76,9 @@ func reader(
 		return nil, nil, err
 	}
 	text, encoding := utf8Text(text)
+	if text, err = textOf(text, as); err != nil {
+		return nil, nil, err
+	}
 	if as == csvRows {
 		c, err := newCSVReader(text, limit, columns)
 		if err == nil && encoding != "" {
@@ -97,6 +100,9 @@ func decompress(r io.Reader, compression string) (io.Reader, io.Closer, error) {
 	switch compression {
 	case ".gz":
 		z, err := gzip.NewReader(r)
+		if errors.Is(err, gzip.ErrHeader) {
+			return nil, nil, errors.New("it is not compressed by gzip, though its name ends in .gz")
+		}
 		if err != nil {
 			return nil, nil, explainEOF(err)
 		}
