@@ -56,7 +56,7 @@ func readExpressions(t *testing.T, path string, decode func([]byte, any) error) 
 // Alerts and the dashboard ask for metrics that the service has.
 func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	var sources []string
-	for _, pattern := range []string{"*.go", "*/*.go", "*/*/*.go", "../endpoint/*.go"} {
+	for _, pattern := range []string{"*.go", "*/*.go", "*/*/*.go", "../endpoint/*.go", "../sinks/*.go"} {
 		some, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
