@@ -164,7 +164,7 @@ func (s *state) embedded(like []Like) (vectors [][]float32, err error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	records, err := s.generation.EmbedTexts(texts)
+	records, err := s.generation.EmbedTexts(texts, "", nil)
 	for _, r := range records {
 		vectors = append(vectors, r.Vector)
 	}
@@ -365,7 +365,7 @@ func (c *Catalog) Embed(texts []string) (vectors [][]float32, dims int, number i
 		return nil, 0, 0, ErrEmpty
 	}
 	for part := range slices.Chunk(texts, batch) {
-		records, err := s.generation.EmbedTexts(part)
+		records, err := s.generation.EmbedTexts(part, "", nil)
 		if err != nil {
 			return nil, 0, 0, err
 		}
