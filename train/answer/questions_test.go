@@ -342,8 +342,8 @@ func FuzzQuestions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, question []byte) {
 		once.Do(func() { w = sizes(t) })
 		var q wanted
-		for _, ask := range []func([]byte) (any, error){w.SimilarJSON, w.GoesWithJSON} {
-			answer, err := ask(question)
+		for _, ask := range []func(*asking, []byte) (any, error){similarJSON, goesWithJSON} {
+			answer, err := ask(&asking{Catalog: w.Catalog}, question)
 			if err != nil {
 				continue
 			}

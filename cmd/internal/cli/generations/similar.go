@@ -89,7 +89,7 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		if which.questions != "" {
 			return askAll(ctx, a, which.questions, func(question []byte) (out any, err error) {
 				err = withTexts(ctx, catalog, func() error {
-					out, err = catalog.SimilarJSON(question)
+					out, err = catalog.SimilarJSON(ctx, question)
 					return err
 				})
 				return out, err
@@ -143,7 +143,7 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *command.Pipeline, want answer.Wanted) error {
 	like := make([]answer.Like, len(m.Like))
 	for i, one := range m.Like {
-		like[i] = answer.Like(one)
+		like[i] = answer.Like{ID: one.ID, Text: one.Text, Weight: one.Weight}
 	}
 	var nearest answer.Nearest
 	err := withTexts(ctx, catalog, func() (err error) {
