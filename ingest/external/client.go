@@ -37,20 +37,24 @@ type Options struct {
 	Batch int
 	// Rate bounds the requests a second of this client, 0 for no bound.
 	Rate float64
+	// AtOnce bounds the requests at once, 0 is 4: a server that batches what comes together is kept busy by a few.
+	AtOnce int
 	// Timeout bounds a request and its answer, 0 is 30 s.
 	Timeout time.Duration
 	Log     *slog.Logger
 }
 
 const (
-	// inFlight bounds the requests at once. A server that batches what comes together is kept busy by a few.
-	inFlight = 4
+	// ofOneCall bounds the requests at once of a call.
+	ofOneCall = 4
 	// maxAnswer bounds an answer in memory.
 	maxAnswer = 64 << 20
 	// maxPause bounds what an endpoint may ask to wait for (Retry-After).
 	maxPause = 10 * time.Minute
 	// minRetry and maxRetry are the first and the longest pause after a failure.
 	minRetry, maxRetry = 500 * time.Millisecond, 30 * time.Second
+	// Patience is how long who asks a question waits for each batch of its texts. After a failure, none waits for rest.
+	Patience, rest = 2 * time.Second, 5 * time.Second
 	// leastText is the length to which a text that is refused is cut, in bytes. What is refused at that length is not
 	// refused for its length.
 	leastText = 64
@@ -74,6 +78,10 @@ type Client struct {
 	// err is why requests fail since then, nil if the last one did not.
 	err   error
 	since time.Time
+	// refusal is what questions are answered by until then.
+	refusal error
+	until   time.Time
+	outage  retry.Outage // of questions
 }
 
 // Counts are what a client has done.
@@ -91,12 +99,12 @@ func New(o Options) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the URL of the external model is not http(s)://host/v1/embeddings")
 	}
-	o.Batch, o.Timeout = cmp.Or(o.Batch, 64), cmp.Or(o.Timeout, 30*time.Second)
+	o.Batch, o.AtOnce, o.Timeout = cmp.Or(o.Batch, 64), cmp.Or(o.AtOnce, ofOneCall), cmp.Or(o.Timeout, 30*time.Second)
 	// A redirection would take the key to another server.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // it is one
-	transport.MaxIdleConnsPerHost = inFlight
-	c := &Client{options: o, address: u.Scheme + "://" + u.Host + u.Path, slots: make(chan struct{}, inFlight),
+	transport.MaxIdleConnsPerHost = o.AtOnce
+	c := &Client{options: o, address: u.Scheme + "://" + u.Host + u.Path, slots: make(chan struct{}, o.AtOnce),
 		http: &http.Client{Transport: transport, Timeout: o.Timeout, CheckRedirect: stay}}
 	c.loop = retry.Loop{Service: "the external model", Min: minRetry, Max: maxRetry, Log: o.Log}
 	return c, nil
@@ -121,12 +129,65 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	})
 }
 
+// Ask is Embed for somebody who waits: it asks once, with Patience. While the endpoint is away, one question in a while
+// finds that out, and the others get its error at once.
+func (c *Client) Ask(ctx context.Context, texts []string) ([][]float32, error) {
+	if err := c.resting(); err != nil {
+		return nil, err
+	}
+	vectors, err := c.inBatches(ctx, texts, func(ctx context.Context, some []string) ([][]float32, error) {
+		ctx, cancel := context.WithTimeout(ctx, Patience)
+		defer cancel()
+		return c.ask(ctx, some)
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = c.failed(fmt.Errorf("no answer within %v", Patience))
+	}
+	c.relax(err)
+	return vectors, err
+}
+
+// resting returns why no question waits for the endpoint, nil if one may.
+func (c *Client) resting() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.until) {
+		return c.refusal
+	}
+	return nil
+}
+
+// relax notes how a question went.
+func (c *Client) relax(err error) {
+	const who = "questions"
+	now := time.Now()
+	if err == nil {
+		if lasted, over := c.outage.EndFailure(who, now); over {
+			c.options.Log.Warn("the external model answers questions again", "after", lasted.Round(time.Millisecond))
+		}
+		return
+	}
+	if c.outage.Failed(who, now) {
+		c.options.Log.Warn("the external model fails, and questions are answered without it", "at", c.address,
+			"error", err)
+	}
+	if errors.Is(err, errTurn) {
+		return // it has cost no time
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refusal, c.until = err, now.Add(rest)
+}
+
 // inBatches asks for the texts in batches.
 func (c *Client) inBatches(ctx context.Context, texts []string,
 	ask func(context.Context, []string) ([][]float32, error)) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(inFlight)
+	g.SetLimit(ofOneCall)
 	for from := 0; from < len(texts); from += c.options.Batch {
 		to := min(from+c.options.Batch, len(texts))
 		g.Go(func() error {
@@ -245,6 +306,9 @@ func (c *Client) note(err error) {
 	c.err = err
 }
 
+// errTurn: the rate, or what the endpoint has asked for, lets no request begin soon enough.
+var errTurn = errors.New("it takes no request in time")
+
 // turn waits until the next request may begin.
 func (c *Client) turn(ctx context.Context) error {
 	now := time.Now()
@@ -253,6 +317,10 @@ func (c *Client) turn(ctx context.Context) error {
 		c.next = now
 	}
 	wait := c.next.Sub(now)
+	if end, is := ctx.Deadline(); is && c.next.After(end) {
+		c.mu.Unlock()
+		return c.failed(errTurn)
+	}
 	if c.options.Rate > 0 {
 		c.next = c.next.Add(time.Duration(float64(time.Second) / c.options.Rate))
 	}

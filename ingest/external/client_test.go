@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -31,11 +32,6 @@ type model struct {
 	mu        sync.Mutex
 	questions []question
 	keys      []string
-}
-
-// Try is Embed without another try.
-func (c *Client) Try(ctx context.Context, texts []string) ([][]float32, error) {
-	return c.inBatches(ctx, texts, c.ask)
 }
 
 func start(t *testing.T, m *model) *model {
@@ -155,7 +151,7 @@ func TestEachTextHasItsVector(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint gets wrong, it is asked again until it is right, and Try says what it was.
+// Whatever an endpoint gets wrong, it is asked again until it is right, and a question is told what it was.
 func TestFailuresAreWaitedFor(t *testing.T) {
 	answer := func(body string) func(int, question, http.ResponseWriter) bool { return status(http.StatusOK, body) }
 	for name, tt := range map[string]struct {
@@ -181,7 +177,7 @@ func TestFailuresAreWaitedFor(t *testing.T) {
 			m := start(t, &model{natural: 8, fails: tt.fails})
 			c := m.client(t, nil)
 			all := texts(2)
-			if _, err := c.Try(t.Context(), all); err == nil || !strings.Contains(err.Error(), tt.says) {
+			if _, err := c.Ask(t.Context(), all); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("got %v, want %q in it", err, tt.says)
 			}
 			if _, err := c.Err(); err == nil {
@@ -243,7 +239,7 @@ func TestAllTextsAreRefused(t *testing.T) {
 	}
 	c := m.client(t, nil)
 	all := texts(3)
-	if _, err := c.Try(t.Context(), all); err == nil || !strings.Contains(err.Error(), "cannot embed") {
+	if _, err := c.Ask(t.Context(), all); err == nil || !strings.Contains(err.Error(), "cannot embed") {
 		t.Fatalf("got %v", err)
 	}
 	got, err := c.Embed(t.Context(), all)
@@ -259,7 +255,7 @@ func TestFewerDimensions(t *testing.T) {
 	c := m.client(t, nil)
 	all := texts(4)
 	for range 2 {
-		got, err := c.Try(t.Context(), all)
+		got, err := c.Ask(t.Context(), all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,10 +305,11 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 	c := m.client(t, func(o *Options) {
 		o.Key, o.URL, o.Log = key, m.URL+"/v1/embeddings?code="+query, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	_, err := c.Try(t.Context(), texts(1))
+	_, err := c.Ask(t.Context(), texts(1))
+	c.until = time.Time{}
 	m.CloseClientConnections()
 	m.Server.Close()
-	_, away := c.Try(t.Context(), texts(1))
+	_, away := c.Ask(t.Context(), texts(1))
 	if err == nil || away == nil {
 		t.Fatal("there is no error")
 	}
@@ -327,5 +324,53 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 		if _, err := New(Options{URL: bad}); err == nil || strings.Contains(err.Error(), key) {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// A question waits for no endpoint that has just failed a question, and asks again once that is a while ago. Whoever
+// fills asks meanwhile. What the endpoint is not to be asked for yet costs a question no wait either.
+func TestQuestionsDoNotWaitForLong(t *testing.T) {
+	hang := make(chan struct{})
+	m := start(t, &model{natural: 8, fails: func(n int, _ question, _ http.ResponseWriter) bool {
+		if n == 1 {
+			<-hang
+		}
+		return false
+	}})
+	defer close(hang)
+	c := m.client(t, nil)
+	all := texts(2)
+	for range 3 { // of which one waits
+		if _, err := c.Ask(t.Context(), all); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	m.mu.Lock()
+	if len(m.questions) != 1 {
+		t.Errorf("an endpoint that hangs was asked %d times", len(m.questions))
+	}
+	m.mu.Unlock()
+	got, err := c.Embed(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, all, got)
+	c.until = time.Time{}
+	if got, err = c.Ask(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	check(t, all, got)
+	c.pause("100")
+	if _, err := c.Ask(t.Context(), all); !errors.Is(err, errTurn) {
+		t.Errorf("while the endpoint wants no requests: %v", err)
+	}
+	c.next = time.Time{}
+	if _, err := c.Ask(t.Context(), all); err != nil {
+		t.Errorf("once it wants some: %v", err)
+	}
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := c.Ask(gone, all); !errors.Is(err, context.Canceled) || c.resting() != nil {
+		t.Errorf("a question that is withdrawn: %v", err)
 	}
 }

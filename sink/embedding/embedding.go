@@ -66,13 +66,13 @@ func (s Status) Valid() bool { return s == FromText || s == NoText || s == FromN
 // the status is NoText instead: no consumer should compute a cosine with such a vector.
 func (r *Record) SetVector(text string, vector []float32) {
 	r.Vector, r.Status = vector, FromText
-	if blank(text) || !slices.ContainsFunc(vector, func(x float32) bool { return x != 0 }) {
+	if Blank(text) || !slices.ContainsFunc(vector, func(x float32) bool { return x != 0 }) {
 		r.Vector, r.Status = nil, NoText
 	}
 }
 
-// blank says whether a text has no letter and no number.
-func blank(text string) bool {
+// Blank says whether a text has no letter and no number, and so no embedding of its own.
+func Blank(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) })
 }
 

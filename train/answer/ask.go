@@ -32,6 +32,9 @@ type asking struct {
 	asked   []Asked
 	// explained is how many similar items get reasons.
 	explained int
+	// heard has the vectors of texts (VectorsOf), and without names the view that some lack, for OpenAIPath.
+	heard   map[string][]float32
+	without string
 }
 
 // Asked is what Handler tells of a question that it has answered: no id, no text, and no value of an attribute.
@@ -45,8 +48,10 @@ func (a *asking) note(k, texts, ids, results int, f *Filtered) {
 }
 
 // SimilarJSON answers a question as POST /similar takes it, with what is answered there.
-func (c *Catalog) SimilarJSON(question []byte) (answer any, err error) {
-	return similarJSON(&asking{Catalog: c}, question)
+func (c *Catalog) SimilarJSON(ctx context.Context, question []byte) (answer any, err error) {
+	a := &asking{Catalog: c, body: question}
+	a.hear(ctx)
+	return similarJSON(a, question)
 }
 
 // GoesWithJSON answers a question as POST /goes-with takes it, with what is answered there.
@@ -208,6 +213,7 @@ type liked struct {
 type reply struct {
 	Generation int64   `json:"generation"`
 	Results    []match `json:"results"`
+	Without    string  `json:"without,omitempty"`
 }
 
 type match struct {
@@ -238,7 +244,7 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 		return nil, err
 	}
 	w.Diversity = q.Diversity
-	like, err := q.likes()
+	like, err := q.likes(asked.heard)
 	if err != nil {
 		return nil, err
 	}
@@ -264,15 +270,15 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 		return nil, err
 	}
 	asked.note(w.K, texts, len(like)-texts, len(a.Neighbours), a.Filtered)
-	out := reply{a.Generation, make([]match, len(a.Neighbours))}
+	out := reply{a.Generation, make([]match, len(a.Neighbours)), a.Without}
 	for i, n := range a.Neighbours {
 		out.Results[i] = match(n)
 	}
 	return out, nil
 }
 
-// likes returns what is asked about. An id or a text alone stands for a list of one.
-func (q *similarQuestion) likes() (all []Like, err error) {
+// likes returns what is asked about, with the vectors of texts. An id or a text alone stands for a list of one.
+func (q *similarQuestion) likes(heard map[string][]float32) (all []Like, err error) {
 	list := q.Like
 	if q.ID != nil || q.Text != nil {
 		if list != nil {
@@ -294,7 +300,7 @@ func (q *similarQuestion) likes() (all []Like, err error) {
 		case one.ID != nil:
 			like.ID = *one.ID
 		default:
-			like.Text = *one.Text
+			like.Text, like.Vector = *one.Text, heard[*one.Text]
 		}
 		if one.Weight != nil {
 			like.Weight = *one.Weight

@@ -75,6 +75,8 @@ type Options struct {
 	FollowOrders bool
 	// Attributes that questions may ask for.
 	Attributes []filter.Attribute
+	// Texts has vectors of texts, nil for no such model.
+	Texts *TextModel
 	// Exact searches all embeddings for each question: for processes that answer few.
 	Exact bool
 	// Now is the clock by which SolveShare is kept, nil for the system's.
@@ -98,6 +100,7 @@ type state struct {
 	generation *generation.Following
 	seq        []int64 // by shard: the newest manifest that is in the index
 	drift      drift   // of what came after the generation's cut
+	view       string  // that a vector of a text is of, "" for none
 
 	mu    sync.RWMutex   // of what follows: questions read it, and Update alone writes it
 	index *nearest.Index // knows all nodes; those without text have no vector
@@ -144,6 +147,7 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
 	s := &state{generation: g.Following(), index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
 		next: make([]map[string]int64, c.opts.Shards), attributes: filter.NewTable(c.opts.Attributes)}
+	s.view = c.viewOf(s)
 	var err error
 	if s.complements, err = c.complementsOf(ctx, g.Doc); err != nil {
 		return nil, err

@@ -155,7 +155,8 @@ func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any
 		}
 		waited := time.Since(began)
 		if err == nil {
-			err = h.inTurn(r.Context(), func() (err error) {
+			// A model is asked before the turn, too: who waits for it computes nothing.
+			err = h.inTurn(r.Context(), func() { a.hear(r.Context()) }, func() (err error) {
 				body, err = answer(a, r)
 				return err
 			})
@@ -167,6 +168,9 @@ func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any
 		}
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
+		}
+		if a.without != "" {
+			w.Header().Set(WithoutHeader, a.without)
 		}
 		write(w, status, body)
 		if h.Observe != nil {
@@ -188,14 +192,15 @@ func (h *handler) load(a *asking, r *http.Request, most int64) (free func(), err
 	return func() { h.bodies.Release(size) }, err
 }
 
-// inTurn runs f when it is its turn, if that comes soon enough.
-func (h *handler) inTurn(ctx context.Context, f func() error) error {
+// inTurn runs f when it is its turn, if that comes soon enough after before.
+func (h *handler) inTurn(ctx context.Context, before func(), f func() error) error {
 	select {
 	case h.waiting <- struct{}{}:
 		defer func() { <-h.waiting }()
 	default:
 		return errBusy
 	}
+	before()
 	late := time.NewTimer(maxWait)
 	defer late.Stop()
 	select {
@@ -241,7 +246,7 @@ func embed(a *asking, _ *http.Request) (any, error) {
 	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {
 		return nil, badRequest{fmt.Errorf("texts has %d; there can be from 1 to %d", len(q.Texts), maxTexts)}
 	}
-	vectors, dim, number, err := a.Embed(q.Texts)
+	out, err := a.Embed(q.Texts, a.heard)
 	if err != nil {
 		return nil, err
 	}
@@ -250,5 +255,6 @@ func embed(a *asking, _ *http.Request) (any, error) {
 		Generation int64       `json:"generation"`
 		Dim        int         `json:"dim"`
 		Embeddings [][]float32 `json:"embeddings"`
-	}{number, dim, vectors}, nil
+		Without    string      `json:"without,omitempty"`
+	}{out.Generation, out.Dim, out.Vectors, out.Without}, nil
 }

@@ -40,11 +40,13 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 	if q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64" {
 		return nil, badRequest{fmt.Errorf("encoding_format %q is neither float nor base64", q.Encoding)}
 	}
-	vectors, dim, generation, err := a.Embed(texts)
+	embedded, err := a.Embed(texts, a.heard)
 	if err != nil {
 		return nil, err
 	}
+	a.without = embedded.Without
 	a.note(0, len(texts), 0, len(texts), nil)
+	dim := embedded.Dim
 	narrow := embedding.Format{Dim: dim}
 	if q.Dimensions != nil {
 		if narrow.Dim = *q.Dimensions; narrow.Dim < 1 || narrow.Dim > dim {
@@ -66,8 +68,8 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 		Model  string `json:"model"`
 		Usage  usage  `json:"usage"`
 	}
-	out.Object, out.Model = "list", fmt.Sprintf("giantstream-%d", generation)
-	for i, v := range vectors {
+	out.Object, out.Model = "list", fmt.Sprintf("giantstream-%d", embedded.Generation)
+	for i, v := range embedded.Vectors {
 		if v = narrow.Narrow(embedding.Record{Vector: v, Type: embedding.Float32}).Vector; v == nil {
 			v = make([]float32, narrow.Dim)
 		}

@@ -38,7 +38,8 @@ func TestOpenAIEmbeddings(t *testing.T) {
 	w := newWorld(t, someShop(), nil)
 	h := Handler(w.Catalog, Serving{})
 	texts := []string{w.shop.Source[1].Text, "???", w.shop.Source[2].Text}
-	plain, dim, _, err := w.Embed(texts)
+	all, err := w.Embed(texts, nil)
+	plain, dim := all.Vectors, all.Dim
 	if err != nil || plain[0] == nil || plain[1] != nil {
 		t.Fatalf("%v, %v", plain, err)
 	}
@@ -222,7 +223,8 @@ func TestOpenAIClient(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want, _, _, err := w.Embed(texts)
+	all, err := w.Embed(texts, nil)
+	want := all.Vectors
 	if err != nil || len(got.All) != len(want) || !slices.EqualFunc(got.All, want, slices.Equal) ||
 		!slices.EqualFunc(got.Chain, want, slices.Equal) || len(got.Short) != 3 ||
 		got.Model != "giantstream-1" || got.Tokens < 2 ||

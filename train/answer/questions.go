@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,6 +55,8 @@ type Like struct {
 	ID string
 	// Text is taken as if it were a new node's if ID is "".
 	Text string
+	// Vector is that of the text (VectorsOf), nil for none.
+	Vector []float32
 	// Weight in the sum, negative for what the answers are to be unlike.
 	Weight float64
 }
@@ -63,6 +66,8 @@ type Nearest struct {
 	Generation int64
 	Neighbours []Neighbour
 	Filtered   *Filtered // nil without a filter
+	// Without names a view that a text asked about lacks, and nodes have; "" for none.
+	Without string
 }
 
 // Filtered says what the filters of a question have left.
@@ -116,7 +121,7 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 
 // similar is Similar without reasons. It returns what the answers are near to, and for reasons their vectors.
 func (s *state) similar(like []Like, w *Wanted) (out Nearest, sum []float32, vectors [][]float32, err error) {
-	texts, err := s.embedded(like)
+	texts, without, err := s.embedded(like)
 	if err != nil {
 		return out, nil, nil, err
 	}
@@ -141,7 +146,7 @@ func (s *state) similar(like []Like, w *Wanted) (out Nearest, sum []float32, vec
 	} else {
 		found = p.nearest(sum, w.Offset+w.K)
 	}
-	out = Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(w)}
+	out = Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(w), Without: without}
 	for _, n := range found[min(w.Offset, len(found)):] {
 		out.Neighbours = append(out.Neighbours, Neighbour{ID: n.ID, Cosine: n.Cosine, Attributes: s.show(n.ID, w)})
 		if w.Explain {
@@ -154,21 +159,22 @@ func (s *state) similar(like []Like, w *Wanted) (out Nearest, sum []float32, vec
 }
 
 // embedded returns the embeddings of the texts in their order.
-func (s *state) embedded(like []Like) (vectors [][]float32, err error) {
+func (s *state) embedded(like []Like) (vectors [][]float32, without string, err error) {
 	var texts []string
+	var own [][]float32
 	for _, one := range like {
 		if one.ID == "" {
-			texts = append(texts, one.Text)
+			texts, own = append(texts, one.Text), append(own, one.Vector)
 		}
 	}
 	if len(texts) == 0 {
-		return nil, nil
+		return nil, "", nil
 	}
-	records, err := s.generation.EmbedTexts(texts)
+	records, without, err := s.embed(texts, own)
 	for _, r := range records {
 		vectors = append(vectors, r.Vector)
 	}
-	return vectors, err
+	return vectors, without, err
 }
 
 // sum adds up what is asked about. An embedding alone stays as it is.
@@ -357,21 +363,36 @@ func (s *state) show(id string, w *Wanted) map[string]any {
 	return s.attributes.Values(h, w.Show)
 }
 
-// Embed returns the embeddings of texts, and the generation that made them. A text that has nothing that the encoder
-// knows has no vector.
-func (c *Catalog) Embed(texts []string) (vectors [][]float32, dims int, number int64, err error) {
+// Embedded is embeddings of texts.
+type Embedded struct {
+	Generation int64
+	Dim        int
+	// Vectors has nil for a text that has nothing that the encoder knows.
+	Vectors [][]float32
+	// Without names a view that a text lacks, and nodes have; "" for none.
+	Without string
+}
+
+// Embed returns the embeddings of texts, with the vectors that are known of them (VectorsOf).
+func (c *Catalog) Embed(texts []string, vectors map[string][]float32) (Embedded, error) {
 	s := c.now.Load()
 	if s == nil {
-		return nil, 0, 0, ErrEmpty
+		return Embedded{}, ErrEmpty
 	}
+	out := Embedded{Generation: s.generation.Doc.Generation, Dim: s.index.Dim()}
 	for part := range slices.Chunk(texts, batch) {
-		records, err := s.generation.EmbedTexts(part)
+		own := make([][]float32, len(part))
+		for i, text := range part {
+			own[i] = vectors[text]
+		}
+		records, without, err := s.embed(part, own)
 		if err != nil {
-			return nil, 0, 0, err
+			return Embedded{}, err
 		}
 		for _, r := range records {
-			vectors = append(vectors, r.Vector)
+			out.Vectors = append(out.Vectors, r.Vector)
 		}
+		out.Without = cmp.Or(out.Without, without)
 	}
-	return vectors, s.index.Dim(), s.generation.Doc.Generation, nil
+	return out, nil
 }

@@ -173,7 +173,7 @@ func TestSimilarToSeveral(t *testing.T) {
 	w := sizes(t)
 	like := []Like{{ID: "node-0002", Weight: 1}, {Text: w.shop.Source[60].Text, Weight: 2.5},
 		{ID: "node-0120", Weight: -0.5}, {ID: "node-0200", Weight: 7}, {Text: "nothing known", Weight: 1}}
-	records, err := w.served.EmbedTexts([]string{like[1].Text})
+	records, err := w.served.EmbedTexts([]string{like[1].Text}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,8 +342,8 @@ func FuzzQuestions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, question []byte) {
 		once.Do(func() { w = sizes(t) })
 		var q wanted
-		for _, ask := range []func([]byte) (any, error){w.SimilarJSON, w.GoesWithJSON} {
-			answer, err := ask(question)
+		for _, ask := range []func(*asking, []byte) (any, error){similarJSON, goesWithJSON} {
+			answer, err := ask(&asking{Catalog: w.Catalog}, question)
 			if err != nil {
 				continue
 			}

@@ -3,12 +3,16 @@ package answer
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"giantstream/internal/race"
@@ -50,10 +54,14 @@ func (l *restated) Stretches(ctx context.Context, shard int, after int64) iter.S
 	}
 }
 
-// A node that has another vector after the cut is found by it.
-func TestVectorsFollowTheLog(t *testing.T) {
+const pictures, groups = 600, 20
+
+// pictured returns nodes whose links are those of their vectors, in groups, and whose texts say nothing; and their
+// generation.
+func pictured(t *testing.T) (*memstore.Store, seen, *generation.Generation) {
+	t.Helper()
 	race.SkipComputing(t)
-	const nodes, groups = 600, 20
+	const nodes = pictures
 	r := rand.New(rand.NewPCG(9, 9))
 	var s seen
 	centres := make([]float64, 24*groups)
@@ -91,6 +99,12 @@ func TestVectorsFollowTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store, s, g
+}
+
+// A node that has another vector after the cut is found by it.
+func TestVectorsFollowTheLog(t *testing.T) {
+	store, s, g := pictured(t)
 	of := s.vectors[1] // of another group
 	of.NodeID = s.Source[0].NodeID
 	log := &restated{history{{}, {node(s.Source[0].NodeID, s.Source[0].Text, ""), node("new", s.Source[1].Text, "")}},
@@ -138,5 +152,128 @@ func TestVectorsFollowTheLog(t *testing.T) {
 	got := vector(of.NodeID) // in eight bits
 	if !(numeric.Cosine(got, want[0].Vector) > 0.999) || !(numeric.Cosine(got, before[0].Vector) < 0.9) {
 		t.Errorf("the node has %v, at the cut %v, want %v", got, before[0].Vector, want[0].Vector)
+	}
+}
+
+// A question's text has the vector that a model gives it, as a new node with both would. All texts of a request are one
+// question to the model. An answer without the vector says so, and is as without a model.
+func TestTextsHaveVectors(t *testing.T) {
+	store, s, g := pictured(t)
+	var asked [][]string
+	var fails error
+	of := map[string][]float32{}
+	for i := range groups {
+		of[fmt.Sprint("picture ", i, " word1 word2")] = s.vectors[i].Numbers(0)
+	}
+	model := &TextModel{View: "image", Ask: func(_ context.Context, texts []string) (out [][]float32, err error) {
+		asked = append(asked, texts)
+		for _, text := range texts {
+			out = append(out, of[text])
+		}
+		if fails != nil {
+			return nil, fails
+		}
+		return out, nil
+	}}
+	handler := func(m *TextModel, may error) (*Catalog, http.Handler) {
+		c := New(Options{Store: store, Log: &restated{history: history{{}}}, Shards: 1, Texts: m,
+			Generation: func() *generation.Generation { return g }})
+		update(t, c)
+		return c, Handler(c, Serving{Encodes: func(*http.Request) error { return may }})
+	}
+	c, h := handler(model, nil)
+	_, plain := handler(nil, nil)
+	ask := func(h http.Handler, path, body string) (code int, answer, without string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body)))
+		return w.Code, w.Body.String(), w.Header().Get(WithoutHeader)
+	}
+	found := func(answer string, group int) (n int) {
+		var got reply
+		if err := json.Unmarshal([]byte(answer), &got); err != nil || got.Without != "" {
+			t.Fatalf("%s: %v", answer, err)
+		}
+		for _, one := range got.Results {
+			var i int
+			if _, err := fmt.Sscanf(one.ID, "node-%d", &i); err == nil && i%groups == group {
+				n++
+			}
+		}
+		return n
+	}
+	with, alone := 0, 0
+	for group := range groups {
+		question := fmt.Sprintf(`{"text":"picture %d word1 word2"}`, group)
+		_, answer, _ := ask(h, "/similar", question)
+		with += found(answer, group)
+		_, answer, _ = ask(plain, "/similar", question)
+		alone += found(answer, group)
+	}
+	if with < 8*groups || alone > 2*groups {
+		t.Errorf("of the 10 nearest, %d of %d are of the picture's group; %d by the text alone", with, 10*groups, alone)
+	}
+	f := g.Following()
+	text := "picture 3 word1 word2"
+	v := s.vectors[3]
+	v.NodeID = "new"
+	f.Follow(&v)
+	want, err := f.EmbedNodes([]string{"new"}, []string{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := c.VectorsOf(t.Context(), []string{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Embed([]string{text}, vectors); err != nil || !slices.Equal(got.Vectors[0], want[0].Vector) {
+		t.Errorf("a text has %+v, a node with the same text and vector %v: %v", got, want[0].Vector, err)
+	}
+
+	asked = nil
+	several := `{"questions":[{"text":"picture 1 word1 word2"},{"id":"node-0001"},
+		{"like":[{"text":"picture 2 word1 word2"},{"text":"picture 1 word1 word2"},{"text":"..."}]}]}`
+	ask(h, "/similar", several)
+	slices.Sort(asked[0])
+	if len(asked) != 1 || !slices.Equal(asked[0], []string{"picture 1 word1 word2", "picture 2 word1 word2"}) {
+		t.Errorf("two texts of three questions asked the model %q", asked)
+	}
+	for _, tt := range []struct {
+		name  string
+		text  string
+		fails error
+	}{{"away", "picture 1 word1 word2", errors.New("away")}, {"refused", "word1 word2 unheard", nil}} {
+		fails = tt.fails
+		for path, body := range map[string]string{"/similar": `{"text":%q}`, "/embed": `{"texts":[%q]}`,
+			OpenAIPath: `{"input":%q}`} {
+			_, got, header := ask(h, path, fmt.Sprintf(body, tt.text))
+			code, want, _ := ask(plain, path, fmt.Sprintf(body, tt.text))
+			said := strings.Contains(got, `,"without":"image"`)
+			if path == OpenAIPath {
+				said = header == "image"
+			}
+			if code != 200 || !said || strings.Replace(got, `,"without":"image"`, "", 1) != want {
+				t.Errorf("%s, %s: %.300s %s, want it as %.300s", tt.name, path, got, header, want)
+			}
+		}
+	}
+	fails, asked = nil, nil
+	for name, h := range map[string]func() (*Catalog, http.Handler){
+		"vectors of another input": func() (*Catalog, http.Handler) {
+			return handler(&TextModel{View: "image", Input: 7, Ask: model.Ask}, nil)
+		},
+		"a view that weighs nothing": func() (*Catalog, http.Handler) {
+			return handler(&TextModel{View: "other", Ask: model.Ask}, nil)
+		},
+		"a client that may not encode": func() (*Catalog, http.Handler) { return handler(model, errors.New("no")) },
+	} {
+		_, h := h()
+		if _, answer, _ := ask(h, "/similar", `{"text":"picture 1 word1 word2"}`); len(asked) > 0 ||
+			strings.Contains(answer, "without") {
+			t.Errorf("%s: the model was asked %q, and the answer is %s", name, asked, answer)
+		}
+	}
+	_, h = handler(&TextModel{View: "image"}, nil)
+	if _, answer, _ := ask(h, "/similar", `{"text":"picture 1 word1 word2"}`); !strings.Contains(answer, `"without":"image"`) {
+		t.Errorf("where nobody knows the model: %s", answer)
 	}
 }

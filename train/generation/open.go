@@ -17,6 +17,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders"
 	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/hybrid"
 )
 
 // Generation is a ready generation, opened for serving. It is immutable, but
@@ -110,10 +111,23 @@ func (g *Generation) Featurize(row *rows.Row) error {
 	return nil
 }
 
+// TakesVector says whether the vector of nodes that an input states under a name is a view of the encoder.
+func (g *Generation) TakesVector(name string, input int32) bool {
+	e, is := g.Encoder.(*hybrid.Encoder)
+	return is && slices.ContainsFunc(e.Views().Vectors, func(v hybrid.VectorView) bool {
+		return v.Name == name && v.Input == input
+	})
+}
+
 // EmbedTexts makes embeddings of texts that are no nodes', in the form that the generation stores. The records have no
-// more than that.
-func (g *Generation) EmbedTexts(texts []string) ([]embedding.Record, error) {
-	return g.embed(texts, func(out []float32) error { return g.Encoder.Encode(texts, out) })
+// more than that. vectors are those that the texts have of a view that the encoder takes, nil for none at all.
+func (g *Generation) EmbedTexts(texts []string, view string, vectors [][]float32) ([]embedding.Record, error) {
+	return g.embed(texts, func(out []float32) error {
+		if e, is := g.Encoder.(*hybrid.Encoder); is && vectors != nil {
+			return e.EncodeTexts(texts, view, vectors, out)
+		}
+		return g.Encoder.Encode(texts, out)
+	})
 }
 
 // EmbedNodes is EmbedTexts for nodes, with all that the encoder knows of those with these ids.

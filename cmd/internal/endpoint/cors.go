@@ -29,7 +29,7 @@ func AllowOrigins(origins, except []string, next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		h.Set("Access-Control-Expose-Headers", "Giantstream-As-Of, Retry-After")
+		h.Set("Access-Control-Expose-Headers", "Giantstream-As-Of, Giantstream-Without, Retry-After")
 		next.ServeHTTP(w, r)
 	})
 }

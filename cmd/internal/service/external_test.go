@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"giantstream/config"
+	"giantstream/ingest/external"
+	"giantstream/internal/race"
 	"giantstream/sink/memstore"
 )
 
@@ -21,6 +24,8 @@ import (
 type sentenceModel struct {
 	*httptest.Server
 	down atomic.Bool
+	// knows, if not nil, is what the first numbers of a text's vector are in the place of what it is about.
+	knows func(text string, v []float32)
 
 	mu     sync.Mutex
 	asked  []string
@@ -46,6 +51,9 @@ func startModel(t *testing.T) *sentenceModel {
 			v := make([]float32, 8)
 			for k := range v {
 				v[k] = float32(h.Sum32()>>(4*k)%16)/200 + float32(m.answer)/1e5
+			}
+			if m.knows != nil {
+				m.knows(text, v)
 			}
 			for about, of := range words {
 				if slices.ContainsFunc(of, func(word string) bool { return len(text) >= len(word) && text[:len(word)] == word }) {
@@ -201,5 +209,103 @@ func TestOnePipelineIsAnothersModel(t *testing.T) {
 		if m.GetName() == "giantstream_external_without_total" && m.GetMetric()[0].GetCounter().GetValue() != 1 {
 			t.Errorf("%v texts went without a vector", m.GetMetric()[0].GetCounter().GetValue())
 		}
+	}
+}
+
+// A model that knows of texts what their words do not say, and links do, weighs in the encoder and makes it better; one
+// of noise weighs nothing. Where it weighs, a question's text finds what the model knows, and says so where the model is
+// away.
+func TestAModelThatKnowsMore(t *testing.T) {
+	race.SkipComputing(t)
+	const items, kinds = 400, 8
+	text := func(i int) string { // three common words, and a name that says nothing
+		h := fnv.New64a()
+		fmt.Fprint(h, i)
+		s := h.Sum64()
+		return fmt.Sprintf("common%d common%d common%d %016x", s%7, s/7%7, s/49%7, s)
+	}
+	kind := map[string]int{}
+	for i := range items + 100 { // of which the last are in questions alone
+		kind[text(i)] = i % kinds
+	}
+	for name, knows := range map[string]func(string, []float32){
+		"knows": func(text string, v []float32) { v[kind[text]] += 0.5 },
+		"noise": func(string, []float32) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := startModel(t)
+			m.knows = knows
+			roles := AllRoles()
+			roles.Serve = true
+			s, cfg := testServiceWith(t, &memstore.Store{}, roles, listen(t), m.configure, func(c *config.Config) {
+				c.Shards, c.Train.Encoder, c.Train.Epochs, c.Embedding.Dim = 1, "hybrid", 1, 32
+			})
+			records, links := map[string]any{}, map[string]any{}
+			for i := range items {
+				records[nodeID(i)] = map[string]any{"id": nodeID(i), "text": text(i)}
+			}
+			produce(t, s, cfg.Kafka.Topics.Nodes, records)
+			for k := 1; k <= 8; k++ {
+				for i := range items {
+					links[nodeID(i)] = map[string]any{"src": nodeID(i), "dst": nodeID((i + k*k*kinds) % items)}
+				}
+				produce(t, s, cfg.Kafka.Topics.Edges, links)
+			}
+			if err := s.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			doc, _, err := s.UpToDate(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			view := doc.Graph.Vectors[0]
+			t.Logf("%+v", view)
+			if known := name == "knows"; (view.Weight > 0) != known || known && view.With < view.Without+0.1 {
+				t.Errorf("the view is %+v", view)
+			}
+			eventually(t, "it answers", func() bool { code, _ := get(t, cfg, "/readyz"); return code == http.StatusOK })
+			m.take()
+			found := func() (n int, without string) {
+				for i := items; i < items+100; i++ {
+					_, body := ask(t, cfg, "POST", "/similar", fmt.Sprintf(`{"text":%q,"k":5}`, text(i)))
+					var got struct {
+						Results []struct{ ID string }
+						Without string
+					}
+					if err := json.Unmarshal([]byte(body), &got); err != nil || len(got.Results) != 5 {
+						t.Fatalf("%s: %v", body, err)
+					}
+					for _, one := range got.Results {
+						var node int
+						if _, err := fmt.Sscanf(one.ID, "node-%d", &node); err == nil && node%kinds == i%kinds {
+							n++
+						}
+					}
+					without = got.Without
+				}
+				return n, without
+			}
+			right, without := found()
+			asked := len(m.take())
+			t.Logf("%d of 500 answers are of the question's kind", right)
+			if name == "noise" {
+				if asked > 0 || without != "" {
+					t.Errorf("a view that weighs nothing asked for %d texts, and lacks %q", asked, without)
+				}
+				return
+			}
+			if right < 400 || asked != 100 || without != "" {
+				t.Errorf("%d of 500 answers are of the question's kind; asked for %d texts of 100; without %q", right,
+					asked, without)
+			}
+			m.down.Store(true)
+			if right, without = found(); right > 150 || without != external.Name {
+				t.Errorf("without the model, %d of 500 answers are of the question's kind; without %q", right, without)
+			}
+			if code, _ := get(t, cfg, "/readyz"); code != http.StatusOK {
+				t.Errorf("/readyz says %d of a question that was answered", code)
+			}
+			m.down.Store(false)
+		})
 	}
 }

@@ -186,6 +186,10 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	texts, err := wiring.TextModelOf(s.cfg, s.id.Inputs, s.log)
+	if err != nil {
+		return err
+	}
 	attributes := slices.Sorted(slices.Values(s.cfg.Sinks.Attributes))
 	published := fmt.Sprintf("%q, %q, %s", s.topics.Embeddings, s.topics.Canary, wiring.FormatOf(s.cfg))
 	if len(attributes) > 0 {
@@ -216,7 +220,7 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Registry: s.metrics,
 		Fail: func(err error) { _ = s.fail(err) }, Log: s.log}
 	s.answer = &answering.Answer{Store: s.store, Served: s.served, Settings: s.settings, HTTP: s.cfg.HTTP, Health: s,
-		Live: s.live, Registry: s.metrics, Exemplars: s.cfg.Telemetry.Traces.Exemplars, Log: s.log}
+		Texts: texts, Live: s.live, Registry: s.metrics, Exemplars: s.cfg.Telemetry.Traces.Exemplars, Log: s.log}
 	if s.roles.Stream {
 		s.publish.Poll = pollBeside
 		if s.roles.Embed {

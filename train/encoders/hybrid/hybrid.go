@@ -18,7 +18,7 @@
 //
 // The view z belongs to an item, not to its text. It grows with the orders of the item, so that the embedding moves
 // from the text to the behaviour. The views v belong to an item, too, and are there or not. A text that is no known
-// item's has neither.
+// item's has neither, unless it comes with a vector of its own (EncodeTexts).
 //
 // Join fits J to a sample of views that Views.WriteViews has written; New makes the encoder.
 package hybrid
@@ -82,14 +82,27 @@ func (v Views) textLen() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim
 // zero.
 func (v Views) WriteViews(ids, texts []string, features train.TextFeatures, out []float32) error {
 	n := v.Len()
-	return v.forEach(ids, texts, features, func(i int, views []float32) {
+	return v.forEach(texts, features, v.ofItems(ids), func(i int, views []float32) {
 		copy(out[i*n:(i+1)*n], views)
 	})
 }
 
-// forEach calls visit with the views of each item, on several goroutines. Without ids, the items are their texts
+// beside writes the views of an item that are not of its text beside those that are. u is room for the longest row of
+// a vector.
+type beside func(i int, u, views []float32)
+
+// ofItems writes the views of the items with these ids; without ids nothing.
+func (v Views) ofItems(ids []string) beside {
+	if ids == nil {
+		return nil
+	}
+	return func(i int, u, views []float32) { v.writeItem(ids[i], u, views) }
+}
+
+// forEach calls visit with the views of each item, on several goroutines. Without more, the items are their texts
 // alone. The views are valid during the call.
-func (v Views) forEach(ids, texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
+func (v Views) forEach(texts []string, features train.TextFeatures, more beside,
+	visit func(i int, views []float32)) error {
 	m := v.ModelDim()
 	p := make([]float32, len(texts)*m)
 	if v.Model != nil {
@@ -108,8 +121,8 @@ func (v Views) forEach(ids, texts []string, features train.TextFeatures, visit f
 		for i := lo; i < hi; i++ {
 			psi = features(i, psi)
 			v.write(psi, p[i*m:(i+1)*m], x, views)
-			if ids != nil {
-				v.writeItem(ids[i], u, views)
+			if more != nil {
+				more(i, u, views)
 			}
 			visit(i, views)
 		}
@@ -136,18 +149,14 @@ func (v Views) write(psi sparse.Vector, p, x, out []float32) {
 	scale(t, own)
 }
 
-// writeItem writes the views of an item that are not of its text beside those that are, of which each has its weight
-// times the length at most. u is room for the longest row of a vector.
+// writeItem writes the views of an item that are not of its text, each of its weight times the length of those that
+// are at most.
 func (v Views) writeItem(id string, u, views []float32) {
 	n := v.textLen()
 	if len(views) == n {
 		return
 	}
-	text, rest := views[:n], views[n:]
-	length := float32(math.Sqrt(float64(numeric.Dot(text, text))))
-	if length == 0 {
-		length = 1
-	}
+	length, rest := lengthOf(views[:n]), views[n:]
 	next := func(of *ItemView) []float32 {
 		row := rest[:of.Dim()]
 		rest = rest[len(row):]
@@ -163,6 +172,14 @@ func (v Views) writeItem(id string, u, views []float32) {
 		own.write(id, u, row)
 		scale(row, length*own.Items.weight)
 	}
+}
+
+// lengthOf is the length of the views of a text, and 1 for a text without a known n-gram.
+func lengthOf(views []float32) float32 {
+	if length := math.Sqrt(float64(numeric.Dot(views, views))); length > 0 {
+		return float32(length)
+	}
+	return 1
 }
 
 func scale(x []float32, by float32) {
@@ -252,7 +269,7 @@ func (e *Encoder) Encode(texts []string, out []float32) error {
 
 // EncodeFeatures implements train.FeatureEncoder.
 func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, out []float32) error {
-	return e.encode(nil, texts, features, out)
+	return e.encode(texts, features, nil, out)
 }
 
 // EncodeItems implements train.ItemEncoder.
@@ -263,14 +280,14 @@ func (e *Encoder) EncodeItems(ids, texts []string, features train.TextFeatures, 
 	if features == nil {
 		features = train.FeaturesOf(e.views.Vectorizer, texts)
 	}
-	return e.encode(ids, texts, features, out)
+	return e.encode(texts, features, e.views.ofItems(ids), out)
 }
 
-func (e *Encoder) encode(ids, texts []string, features train.TextFeatures, out []float32) error {
+func (e *Encoder) encode(texts []string, features train.TextFeatures, more beside, out []float32) error {
 	if len(out) != len(texts)*e.dim {
 		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*e.dim)
 	}
-	return e.views.forEach(ids, texts, features, func(i int, views []float32) {
+	return e.views.forEach(texts, features, more, func(i int, views []float32) {
 		z := out[i*e.dim : (i+1)*e.dim]
 		clear(z)
 		for k, v := range views {

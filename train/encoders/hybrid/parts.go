@@ -26,7 +26,7 @@ func (e *Encoder) Parts(ids, texts []string, q []float32) ([]parts.Cosine, error
 	back := linear.ApplyTo(e.views.Solution, d, toward[h:h+d])
 	all := make([]parts.Cosine, len(texts))
 	features := train.FeaturesOf(e.views.Vectorizer, texts)
-	return all, e.views.forEach(ids, texts, features, func(i int, views []float32) {
+	return all, e.views.forEach(texts, features, e.views.ofItems(ids), func(i int, views []float32) {
 		y := make([]float32, e.dim)
 		for k, v := range views {
 			numeric.Axpy(v, e.join[k*e.dim:(k+1)*e.dim], y)

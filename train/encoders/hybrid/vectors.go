@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"giantstream/train"
 	"giantstream/train/numeric"
 )
 
@@ -28,16 +29,27 @@ type VectorView struct {
 // write writes the view of an item, Mᵀu of the length 1, zeros if it has none. u is room for a row.
 func (v VectorView) write(id string, u, out []float32) {
 	u = u[:len(out)]
-	clear(out)
-	if row, is := v.newerRow(id); !is {
-		v.Items.Row(id, u)
-	} else if row == nil {
+	if row, is := v.newerRow(id); is {
+		v.turn(row, u, out)
 		return
-	} else {
-		for k, x := range row {
-			u[k] = numeric.FromBF16(x)
-		}
 	}
+	v.Items.Row(id, u)
+	v.apply(u, out)
+}
+
+// turn writes the view of a row, zeros for nil.
+func (v VectorView) turn(row []uint16, u, out []float32) {
+	u = u[:len(out)]
+	clear(u)
+	for k, x := range row {
+		u[k] = numeric.FromBF16(x)
+	}
+	v.apply(u, out)
+}
+
+// apply writes Mᵀu of the length 1.
+func (v VectorView) apply(u, out []float32) {
+	clear(out)
 	for k, x := range u {
 		if x != 0 {
 			numeric.Axpy(x, v.Metric[k*len(out):(k+1)*len(out)], out)
@@ -119,6 +131,33 @@ func (m *VectorMap) Row(x, room []float32, out []uint16) bool {
 		out[k] = numeric.BF16(v)
 	}
 	return true
+}
+
+// EncodeTexts encodes texts that are no items', each as a new item's that has the vector beside its text in the view
+// with this name and no other; nil is none.
+func (e *Encoder) EncodeTexts(texts []string, name string, vectors [][]float32, out []float32) error {
+	if len(vectors) != len(texts) {
+		return fmt.Errorf("encode: %d vectors of %d texts", len(vectors), len(texts))
+	}
+	n := e.views.textLen()
+	at, which := n+e.views.Behaviour.Dim(), 0
+	for ; which < len(e.views.Vectors) && e.views.Vectors[which].Name != name; which++ {
+		at += e.views.Vectors[which].Items.Dim()
+	}
+	if which == len(e.views.Vectors) {
+		return fmt.Errorf("encode: there is no view of the vector %s", name)
+	}
+	own := e.views.Vectors[which]
+	more := func(i int, u, views []float32) {
+		row, room := make([]uint16, own.Map.Dim()), make([]float32, own.Map.Len()+own.Map.Dim())
+		if !own.Map.Row(vectors[i], room, row) {
+			row = nil
+		}
+		view := views[at : at+own.Items.Dim()]
+		own.turn(row, u, view)
+		scale(view, lengthOf(views[:n])*own.Items.weight)
+	}
+	return e.encode(texts, train.FeaturesOf(e.views.Vectorizer, texts), more, out)
 }
 
 // Following returns the same encoder, in which Follow lets items have other vectors. It takes as much for each of them

@@ -94,3 +94,72 @@ func TestRowsOfVectors(t *testing.T) {
 		}
 	}
 }
+
+// A text that comes with a vector is encoded as an item that is new and has both, to the bit, and a text that comes
+// without is encoded as a text alone.
+func TestTextsWithVectors(t *testing.T) {
+	v := testViews(t)
+	own := func(name string, input int32) VectorView {
+		m, err := NewVectorMap([]float32{0.1, 0, 0}, []float32{0, 1, 1, 0.5, 0, 0.25})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items, err := NewItemView(0.7, 2, []uint64{7}, []uint16{0x3f80, 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return VectorView{Name: name, Input: input, Map: m, Items: items, Metric: []float32{3, 4, 1, 1}}
+	}
+	v.Vectors = []VectorView{own("external", 5), own("image", 6)}
+	behaviour, err := NewItemView(1, 2, []uint64{7}, []uint16{0x3f80, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Behaviour = behaviour
+	dim := 3
+	join := make([]float32, v.Len()*dim)
+	for k := range join {
+		join[k] = float32(math.Sin(float64(k)))
+	}
+	e, err := New(v, join, dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"external", "image"} {
+		f := e.Following()
+		vectors, ids := make([][]float32, len(texts)), make([]string, len(texts))
+		for i := range texts {
+			ids[i] = string(rune('a' + i))
+			if i%3 > 0 {
+				vectors[i] = []float32{float32(i), 1, float32(-i * i)}
+				f.Follow(ids[i], map[string]int32{"external": 5, "image": 6}[name], map[string][]float32{name: vectors[i]})
+			}
+		}
+		got, want := make([]float32, len(texts)*dim), make([]float32, len(texts)*dim)
+		if err := e.EncodeTexts(texts, name, vectors, got); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.EncodeItems(ids, texts, nil, want); err != nil {
+			t.Fatal(err)
+		}
+		plain := make([]float32, len(texts)*dim)
+		if err := e.Encode(texts, plain); err != nil {
+			t.Fatal(err)
+		}
+		for i := range texts {
+			at, to := i*dim, (i+1)*dim
+			if !slices.Equal(got[at:to], want[at:to]) {
+				t.Errorf("%s: text %d is %v, an item that has the same is %v", name, i, got[at:to], want[at:to])
+			}
+			if same := slices.Equal(got[at:to], plain[at:to]); same != (vectors[i] == nil) {
+				t.Errorf("%s: text %d is %v, and %v as a text alone", name, i, got[at:to], plain[at:to])
+			}
+		}
+	}
+	if err := e.EncodeTexts(texts, "other", make([][]float32, len(texts)), make([]float32, len(texts)*dim)); err == nil {
+		t.Error("a view that does not exist was taken")
+	}
+	if err := e.EncodeTexts(texts, "image", nil, make([]float32, len(texts)*dim)); err == nil {
+		t.Error("fewer vectors than texts were taken")
+	}
+}

@@ -1,6 +1,7 @@
 package generations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type matches struct {
 	Generation int64   `json:"generation"`
 	Like       []asked `json:"like"`
 	Results    []match `json:"results"`
+	// Without names a view that the texts lack, "" for none.
+	Without string `json:"without,omitempty"`
 }
 
 // unlike is the weight of what is not wanted.
@@ -89,7 +92,7 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 		if which.questions != "" {
 			return askAll(ctx, a, which.questions, func(question []byte) (out any, err error) {
 				err = withTexts(ctx, catalog, func() error {
-					out, err = catalog.SimilarJSON(question)
+					out, err = catalog.SimilarJSON(ctx, question)
 					return err
 				})
 				return out, err
@@ -139,11 +142,23 @@ the service with --roles stream,refresh,embed,serve and ask it over HTTP.`,
 	return cmd
 }
 
+var errNoVector = errors.New("the external model has no vector of a text")
+
 // find answers what is asked, and looks up the texts.
 func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *command.Pipeline, want answer.Wanted) error {
 	like := make([]answer.Like, len(m.Like))
+	var texts []string
+	for _, one := range m.Like {
+		if one.ID == "" {
+			texts = append(texts, one.Text)
+		}
+	}
+	vectors, away := catalog.VectorsOf(ctx, texts)
 	for i, one := range m.Like {
-		like[i] = answer.Like(one)
+		like[i] = answer.Like{ID: one.ID, Text: one.Text, Weight: one.Weight}
+		if one.ID == "" {
+			like[i].Vector = vectors[one.Text]
+		}
 	}
 	var nearest answer.Nearest
 	err := withTexts(ctx, catalog, func() (err error) {
@@ -157,6 +172,10 @@ func (m *matches) find(ctx context.Context, catalog *answer.Catalog, pipe *comma
 		return err
 	}
 	m.Generation, m.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
+	if m.Without = nearest.Without; m.Without != "" {
+		pipe.Log.Warn("items are compared with the texts without a view that items have", "view", m.Without,
+			"because", cmp.Or(away, errNoVector))
+	}
 	wanted := map[string][]*string{}
 	for i, n := range nearest.Neighbours {
 		m.Results[i] = match{ID: n.ID, Cosine: n.Cosine, Attributes: n.Attributes, Because: n.Because,
@@ -199,8 +218,13 @@ func openCatalog(ctx context.Context, a *command.App, pipe *command.Pipeline, do
 	if err != nil {
 		return nil, nil, err
 	}
+	texts, err := wiring.TextModelOf(pipe.Config, pipe.Identity.Inputs, pipe.Log)
+	if err != nil {
+		return nil, nil, err
+	}
 	catalog = answer.New(answer.Options{Store: pipe.Store, Log: logview.Tail{Store: pipe.Store},
 		Shards: pipe.Identity.Shards, Exact: true, Complements: complements,
+		Texts:      texts,
 		Attributes: wiring.AttributesOf(pipe.Config), Generation: func() *generation.Generation { return g }})
 	_, err = catalog.Update(ctx)
 	return catalog, closeDevice, err

@@ -39,6 +39,8 @@ type Answer struct {
 	Settings *settings.Settings
 	HTTP     config.HTTP // as of the start
 	Health   Health
+	// Texts has vectors of the texts of questions, nil for no such model.
+	Texts    *answer.TextModel
 	Live     *live.View
 	Registry *prometheus.Registry
 	// Exemplars are shown at /metrics.
@@ -57,10 +59,32 @@ func (a *Answer) Open() {
 	if a.Shards > 0 {
 		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
 			Generation: a.Served.Current, Complements: true, FollowOrders: true,
-			Attributes: wiring.AttributesOf(a.Settings.Get())})
+			Texts: a.countAsked(), Attributes: wiring.AttributesOf(a.Settings.Get())})
 		a.registerFollowing()
 		a.observer.follow(a.Registry, time.Now)
 	}
+}
+
+// countAsked is the model of texts, with metrics of what it is asked.
+func (a *Answer) countAsked() *answer.TextModel {
+	if a.Texts == nil || a.Texts.Ask == nil {
+		return a.Texts
+	}
+	asked := prometheus.NewCounter(prometheus.CounterOpts{Name: "giantstream_external_questions_total",
+		Help: "Requests with texts that the external model was to give vectors."})
+	failed := prometheus.NewCounter(prometheus.CounterOpts{Name: "giantstream_external_questions_failed_total",
+		Help: "Those of them that were answered without the vectors, as the external model has failed."})
+	a.Registry.MustRegister(asked, failed)
+	counted := *a.Texts
+	counted.Ask = func(ctx context.Context, texts []string) ([][]float32, error) {
+		asked.Inc()
+		vectors, err := a.Texts.Ask(ctx, texts)
+		if err != nil && ctx.Err() == nil {
+			failed.Inc()
+		}
+		return vectors, err
+	}
+	return &counted
 }
 
 // registerFollowing makes the metrics of what goes with what.
