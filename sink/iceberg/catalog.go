@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -54,8 +55,8 @@ func (x *Index) load(ctx context.Context) (table.Metadata, error) {
 	return t.Metadata(), nil
 }
 
-// evolve adds the optional columns that a table lacks, because it is new or of an earlier release. Its files stay as
-// they are.
+// evolve adds the optional columns that a table lacks, because it is new or of an earlier release, or attributes are.
+// Its files stay as they are.
 func (x *Index) evolve(ctx context.Context, meta table.Metadata) (table.Metadata, error) {
 	now := meta.CurrentSchema()
 	fields := slices.Clone(now.Fields())
@@ -68,6 +69,23 @@ func (x *Index) evolve(ctx context.Context, meta table.Metadata) (table.Metadata
 				"Name a table that does not exist, and it is made", vectordb.ErrRefused, w.Name)
 		}
 		fields = append(fields, w)
+	}
+	id := meta.LastColumnID()
+	for _, a := range x.opts.Attributes {
+		if _, ok := now.FindFieldByName(a.Name); ok {
+			continue // findColumns looks at it
+		}
+		for _, f := range fields {
+			if strings.EqualFold(f.Name, a.Name) {
+				return nil, fmt.Errorf("%w: the table has a column %s, and DuckDB and Spark do not tell it from the "+
+					"attribute %s: give the attribute another name", vectordb.ErrRefused, f.Name, a.Name)
+			}
+		}
+		f := iceberg.NestedField{ID: id + 1, Name: a.Name, Type: typeOf(a.Type, id+2)}
+		fields = append(fields, f)
+		if id++; a.Type == vectordb.Strings {
+			id++
+		}
 	}
 	if len(fields) == now.NumFields() {
 		return meta, nil

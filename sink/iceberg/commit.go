@@ -132,10 +132,12 @@ func (x *Index) withdraw(a *attempt) {
 			newer = map[string]*change{}
 		}
 		for id, c := range changes {
-			if newer[id] == nil {
-				newer[id] = c
-				x.size += c.bytes
+			if n := newer[id]; n != nil {
+				x.size -= n.bytes
+				c = n.over(c)
 			}
+			newer[id] = c
+			x.size += c.bytes
 		}
 		x.buffers[serial] = newer
 	}
@@ -291,6 +293,9 @@ func (x *Index) fill(ctx context.Context, a *attempt, t vectordb.Table, s *snaps
 		return nil
 	}
 	if err := x.index(ctx, t.Serial); err != nil {
+		return err
+	}
+	if changes, err = x.complete(ctx, t.Serial, changes); err != nil {
 		return err
 	}
 	m := moves{set: map[string]Place{}}

@@ -71,6 +71,8 @@ type row struct {
 	Partition  int32     `parquet:"kafka_partition,id(8)"`
 	Offset     int64     `parquet:"kafka_offset,id(9)"`
 	Embedding  []float32 `parquet:"embedding,list,optional,id(10)" parquet-element:",id(11)"`
+
+	attributes []any // in the order of Index.Attributes; none for nulls
 }
 
 // changeOf returns what a record of a partition does to its node.

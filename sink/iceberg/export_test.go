@@ -11,11 +11,17 @@ import (
 	"giantstream/sink/embedding"
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
+	"giantstream/sink/vectordb"
 )
 
-// ReadRows returns the rows of a snapshot of embeddings, without Places.
-func ReadRows(ctx context.Context, meta table.Metadata, snapshot int64, store sink.Store) ([]embedding.Record, error) {
-	x := &Index{meta: meta, store: store, location: meta.Location(), numbers: map[string]uint32{}}
+// ReadRows returns the rows of a snapshot of embeddings as records that have the attributes, too, without Places.
+func ReadRows(ctx context.Context, meta table.Metadata, snapshot int64, store sink.Store,
+	attributes []vectordb.Attribute) ([]vectordb.Record, error) {
+	x := &Index{kind: embeddings, opts: Options{Attributes: attributes}, meta: meta, store: store,
+		location: meta.Location(), numbers: map[string]uint32{}}
+	if err := x.findColumns(meta); err != nil {
+		return nil, err
+	}
 	data, deletes, err := x.files(ctx, snapshot)
 	if err != nil {
 		return nil, err
@@ -29,15 +35,16 @@ func ReadRows(ctx context.Context, meta table.Metadata, snapshot int64, store si
 			gone[d] = true
 		}
 	}
-	var out []embedding.Record
+	var out []vectordb.Record
 	for _, f := range data {
 		at := int64(-1)
-		for r, err := range readFile(ctx, x, f.FilePath(), embeddingFormat.Name, columns) {
+		for r, err := range readFile(ctx, x, f.FilePath(), embeddingFormat.Name, x.rowColumns()) {
 			if err != nil {
 				return nil, err
 			}
 			if at++; !gone[deletion{f.FilePath(), at}] {
-				out = append(out, r)
+				out = append(out, vectordb.Record{Values: r.attributes, Offset: r.Offset, Record: embedding.Record{
+					NodeID: r.NodeID, Vector: r.Embedding, Generation: r.Generation, Seq: r.Seq}})
 			}
 		}
 	}
@@ -145,13 +152,6 @@ var factColumns = []parquetio.Column[rows.Committed]{
 	parquetio.List("link_times", parquetio.Int64(), func(r *rows.Committed, v []int64) { r.LinkTimes = v }),
 }
 
-var columns = []parquetio.Column[embedding.Record]{
-	parquetio.Scalar("node_id", parquetio.String(), func(r *embedding.Record, v string) { r.NodeID = v }),
-	parquetio.Scalar("generation", parquetio.Int64(), func(r *embedding.Record, v int64) { r.Generation = v }),
-	parquetio.Scalar("seq", parquetio.Int64(), func(r *embedding.Record, v int64) { r.Seq = v }),
-	parquetio.List("embedding", parquetio.Float(), func(r *embedding.Record, v []float32) { r.Vector = v }),
-}
-
 // Generations returns those of main's rows, deleted ones too. seen keeps them by data file.
 func Generations(ctx context.Context, meta table.Metadata, store sink.Store, seen map[string]int64) (map[int64]bool,
 	error) {
@@ -163,7 +163,7 @@ func Generations(ctx context.Context, meta table.Metadata, store sink.Store, see
 	out := map[int64]bool{}
 	for _, f := range data {
 		if _, ok := seen[f.FilePath()]; !ok {
-			for r, err := range readFile(ctx, x, f.FilePath(), embeddingFormat.Name, columns) {
+			for r, err := range readFile(ctx, x, f.FilePath(), embeddingFormat.Name, x.rowColumns()) {
 				if g, ok := seen[f.FilePath()]; err != nil || ok && g != r.Generation {
 					return map[int64]bool{g: true, r.Generation: true}, err
 				}

@@ -113,6 +113,14 @@ func (x *Index) readDeletions(ctx context.Context, path string) iter.Seq2[deleti
 
 func readFile[T any](ctx context.Context, x *Index, path, format string, columns []parquetio.Column[T]) iter.Seq2[T,
 	error] {
+	return readObject(ctx, x, path, func(o sink.Object) iter.Seq2[T, error] {
+		return parquetio.Read(o, o.Size(), format, columns)
+	})
+}
+
+// readObject yields what read does of a file.
+func readObject[T any](ctx context.Context, x *Index, path string, read func(sink.Object) iter.Seq2[T, error],
+) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		key, err := x.key(path)
@@ -125,7 +133,7 @@ func readFile[T any](ctx context.Context, x *Index, path, format string, columns
 			return
 		}
 		defer o.Close() //nolint:errcheck // read only
-		for r, err := range parquetio.Read(o, o.Size(), format, columns) {
+		for r, err := range read(o) {
 			if err != nil {
 				err = fmt.Errorf("read %s: %w", path, err)
 			}

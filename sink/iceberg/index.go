@@ -34,7 +34,9 @@ type Options struct {
 	// Every is how long changes wait for others before they are committed, Bytes of how many changes at most.
 	Every time.Duration
 	Bytes int64
-	Log   *slog.Logger
+	// Attributes are columns of the table of embeddings.
+	Attributes []vectordb.Attribute
+	Log        *slog.Logger
 }
 
 // Index is a vectordb.Index in a table of Iceberg.
@@ -55,6 +57,7 @@ type Index struct {
 	since   time.Time // of the oldest; zero if there is nothing to commit
 	staged  *stage
 	pending *attempt
+	columns []column // of the attributes
 
 	// indexed are the snapshots that Places are right for, by serial.
 	indexed map[int64]int64
@@ -63,8 +66,9 @@ type Index struct {
 }
 
 var (
-	_ vectordb.Index   = (*Index)(nil)
-	_ vectordb.Flusher = (*Index)(nil)
+	_ vectordb.Index      = (*Index)(nil)
+	_ vectordb.Flusher    = (*Index)(nil)
+	_ vectordb.Attributed = (*Index)(nil)
 )
 
 // New returns an index, which connects when it is opened.
@@ -115,6 +119,9 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		return saved, err
 	}
 	if err := x.kind.check(meta); err != nil {
+		return saved, err
+	}
+	if err := x.findColumns(meta); err != nil {
 		return saved, err
 	}
 	if location := strings.TrimRight(meta.Location(), "/"); x.store == nil || location != x.location {
@@ -260,6 +267,12 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 				x.hold(c.Table.Serial, changeOf(&records[i], b.Partition))
 			}
 		}
+		if len(x.columns) == 0 {
+			continue
+		}
+		for i := range c.Attributes {
+			x.hold(c.Table.Serial, attributesOf(&c.Attributes[i], c.Table.Dim))
+		}
 	}
 	x.next.Progress[b.Partition] = b.Progress
 	x.touch()
@@ -275,6 +288,7 @@ func (x *Index) hold(serial int64, c *change) {
 	}
 	if old := to[c.node]; old != nil {
 		x.size -= old.bytes
+		c = c.over(old)
 	}
 	to[c.node] = c
 	x.size += c.bytes

@@ -43,6 +43,8 @@ type world struct {
 	calm    bool
 	rnd     *rand.Rand
 	kill    float64
+	// attributes are those that processes know.
+	attributes []vectordb.Attribute
 }
 
 func (w *world) process() vectordb.Index { return iceberg.New(w.options()) }
@@ -51,9 +53,10 @@ func (w *world) process() vectordb.Index { return iceberg.New(w.options()) }
 func (w *world) options() iceberg.Options {
 	f := &faults{rnd: w.rnd, kill: w.kill, fail: 3 * w.kill, calm: &w.calm}
 	return iceberg.Options{Table: table.Identifier{"db", "embeddings"}, Places: iceberg.Memory{},
-		Catalog: func(context.Context) (iceberg.Catalog, error) { return &faultyCatalog{w.catalog, f}, nil },
-		Store:   func(context.Context, string) (sink.Store, error) { return &faultyStore{w.store, f}, nil },
-		Bytes:   int64(500 + w.rnd.IntN(20_000)), Every: time.Duration(w.rnd.IntN(30)) * time.Millisecond}
+		Catalog:    func(context.Context) (iceberg.Catalog, error) { return &faultyCatalog{w.catalog, f}, nil },
+		Store:      func(context.Context, string) (sink.Store, error) { return &faultyStore{w.store, f}, nil },
+		Attributes: w.attributes,
+		Bytes:      int64(500 + w.rnd.IntN(20_000)), Every: time.Duration(w.rnd.IntN(30)) * time.Millisecond}
 }
 
 func newWorld(seed uint64, kill float64) *world {
@@ -62,9 +65,10 @@ func newWorld(seed uint64, kill float64) *world {
 }
 
 // seen are the rows of a snapshot.
-func seen(t *testing.T, meta table.Metadata, snapshot int64, store sink.Store) map[string]vectordbtest.Seen {
+func seen(t *testing.T, meta table.Metadata, snapshot int64, store sink.Store, attributes []vectordb.Attribute,
+) map[string]vectordbtest.Seen {
 	t.Helper()
-	rows, err := iceberg.ReadRows(context.Background(), meta, snapshot, store)
+	rows, err := iceberg.ReadRows(context.Background(), meta, snapshot, store, attributes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,19 +77,22 @@ func seen(t *testing.T, meta table.Metadata, snapshot int64, store sink.Store) m
 		if _, twice := out[r.NodeID]; twice {
 			t.Fatalf("snapshot %d has two rows of %s", snapshot, r.NodeID)
 		}
-		out[r.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(r.Vector), Generation: r.Generation, Seq: r.Seq}
+		out[r.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(r.Vector), Generation: r.Generation, Seq: r.Seq,
+			Attributes: vectordbtest.Show(r.Values)}
 	}
 	return out
 }
 
 func (w *world) target(t *testing.T) vectordbtest.Target {
 	return vectordbtest.Target{Open: w.process, Exact: true, Vectorless: true, Kept: iceberg.KeptFiles,
-		Calm: func() { w.calm = true },
+		Attributes: len(w.attributes) > 0,
+		Calm:       func() { w.calm = true },
 		Rows: func() map[string]vectordbtest.Seen {
 			if w.catalog.meta == nil || w.catalog.meta.CurrentSnapshot() == nil {
 				return nil
 			}
-			return seen(t, w.catalog.meta, w.catalog.meta.CurrentSnapshot().SnapshotID, w.store)
+			return seen(t, w.catalog.meta, w.catalog.meta.CurrentSnapshot().SnapshotID, w.store,
+				w.attributes)
 		},
 		Tables: func() int { return branches(w.catalog.meta) }}
 }
@@ -115,6 +122,9 @@ func TestIndex(t *testing.T) {
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		seed++
 		w := newWorld(seed, 0)
+		if seed%3 > 0 {
+			w.attributes = vectordbtest.Attributes
+		}
 		if strings.Contains(t.Name(), "/faults/") {
 			w.kill = 0.004
 			t.Cleanup(func() { w.history(t) })

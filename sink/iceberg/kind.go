@@ -30,7 +30,9 @@ type change struct {
 	version int64 // of a node, a higher one replaces a lower one
 	deleted bool
 	bytes   int64 // in memory
-	row     any   // a pointer to a row of the kind; nil if the node is deleted
+	row     any   // a pointer to a row of the kind; nil if the node is deleted, or for attributes alone
+	// attributes are in the order of Index.Attributes; nil for those of the row that is there.
+	attributes []any
 }
 
 // putter returns kind.put for rows of a type.

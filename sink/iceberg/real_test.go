@@ -51,9 +51,11 @@ func TestRealCatalog(t *testing.T) {
 		}
 		process := func() vectordb.Index {
 			return iceberg.New(iceberg.Options{Table: ident, Places: iceberg.Memory{}, Bytes: 10_000,
-				Catalog: func(context.Context) (iceberg.Catalog, error) { return c, nil }, Store: openDir})
+				Attributes: vectordbtest.Attributes,
+				Catalog:    func(context.Context) (iceberg.Catalog, error) { return c, nil }, Store: openDir})
 		}
 		target := vectordbtest.Target{Open: process, Exact: true, Vectorless: true, Kept: iceberg.KeptFiles,
+			Attributes: true,
 			Rows: func() map[string]vectordbtest.Seen {
 				meta := load()
 				if meta == nil || meta.CurrentSnapshot() == nil {
@@ -63,7 +65,7 @@ func TestRealCatalog(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return seen(t, meta, meta.CurrentSnapshot().SnapshotID, store)
+				return seen(t, meta, meta.CurrentSnapshot().SnapshotID, store, vectordbtest.Attributes)
 			},
 			Tables: func() int { return branches(load()) }}
 		t.Cleanup(func() {
@@ -96,7 +98,8 @@ func TestRealMaintenance(t *testing.T) {
 		f := vectordb.New(vectordb.Options{Topic: "embeddings", TopicID: "1", Partitions: 2, Log: slog.Default(),
 			Ends: func(context.Context) ([]int64, error) { return topic.Ends(), nil },
 			Index: iceberg.New(iceberg.Options{Table: ident, Places: iceberg.Memory{}, Log: slog.Default(),
-				Catalog: func(context.Context) (iceberg.Catalog, error) { return c, nil }, Store: openDir})})
+				Attributes: vectordbtest.Attributes,
+				Catalog:    func(context.Context) (iceberg.Catalog, error) { return c, nil }, Store: openDir})})
 		if err := f.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -123,9 +126,9 @@ func TestRealMaintenance(t *testing.T) {
 			f = start()
 		}
 	}
-	want, _ := topic.Compacted(vectordbtest.Target{Vectorless: true})
-	var found []readRow
-	spark.ask(t, &found, "pyspark", uri, strings.Join(ident, "."))
+	want, _ := topic.Compacted(vectordbtest.Target{Vectorless: true, Attributes: true})
+	var found []map[string]any
+	spark.ask(t, &found, "pyspark", uri, strings.Join(ident, "."), readColumns())
 	if diff := vectordbtest.Differ(asSeen(t, "pyspark", found), want); diff != "" {
 		t.Errorf("pyspark reads other rows than the topic's:\n%s", diff)
 	}
@@ -246,35 +249,47 @@ func readers(t *testing.T, names ...string) (out []reader) {
 func (r reader) read(t *testing.T, uri string, ident table.Identifier) map[string]vectordbtest.Seen {
 	t.Helper()
 	var stderr strings.Builder
-	cmd := exec.CommandContext(context.Background(), r.python, "testdata/read.py", r.name, uri, strings.Join(ident, "."))
+	cmd := exec.CommandContext(context.Background(), r.python, "testdata/read.py", r.name, uri, strings.Join(ident, "."),
+		readColumns())
 	cmd.Stderr = &stderr
 	data, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", r.name, err, stderr.String())
 	}
-	var rows []readRow
+	var rows []map[string]any
 	if err := json.Unmarshal(data, &rows); err != nil {
 		t.Fatalf("%s: %v", r.name, err)
 	}
 	return asSeen(t, r.name, rows)
 }
 
-// readRow is what the script prints of a row.
-type readRow struct {
-	NodeID          string `json:"node_id"`
-	Embedding       []float32
-	Generation, Seq int64
+// readColumns are those that other programs read.
+func readColumns() string {
+	columns := "node_id,generation,seq,embedding"
+	for _, a := range vectordbtest.Attributes {
+		columns += "," + a.Name
+	}
+	return columns
 }
 
-func asSeen(t *testing.T, reader string, rows []readRow) map[string]vectordbtest.Seen {
+func asSeen(t *testing.T, reader string, rows []map[string]any) map[string]vectordbtest.Seen {
 	t.Helper()
 	out := map[string]vectordbtest.Seen{}
-	for _, row := range rows {
+	for _, object := range rows {
+		data, err := json.Marshal(object)
+		var row struct {
+			NodeID          string `json:"node_id"`
+			Embedding       []float32
+			Generation, Seq int64
+		}
+		if err = errors.Join(err, json.Unmarshal(data, &row)); err != nil {
+			t.Fatal(err)
+		}
 		if _, twice := out[row.NodeID]; twice {
 			t.Errorf("%s reads two rows of %s", reader, row.NodeID)
 		}
 		out[row.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(row.Embedding), Generation: row.Generation,
-			Seq: row.Seq}
+			Seq: row.Seq, Attributes: vectordbtest.ShowObject(object)}
 	}
 	return out
 }

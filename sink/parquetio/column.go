@@ -38,6 +38,9 @@ func Int8() Type[int8] {
 // Float is the type of single-precision columns.
 func Float() Type[float32] { return Type[float32]{parquet.Float, parquet.Value.Float} }
 
+// Double is the type of double-precision columns.
+func Double() Type[float64] { return Type[float64]{parquet.Double, parquet.Value.Double} }
+
 // Bool is the type of boolean columns.
 func Bool() Type[bool] { return Type[bool]{parquet.Boolean, parquet.Value.Boolean} }
 
@@ -49,12 +52,21 @@ type Column[T any] struct {
 	read  func(c *cursor, rows []T) error
 	// optional: files of earlier versions lack the column.
 	optional bool
+	// id, unless 0, is what the column is found by, in the place of its name.
+	id int
 }
 
 // Optional returns the column as one that files of earlier versions lack: their rows keep the zero
 // value.
 func (col Column[T]) Optional() Column[T] {
 	col.optional = true
+	return col
+}
+
+// WithID returns the column as one that is found by its field id: tools that rewrite a file may change
+// names.
+func (col Column[T]) WithID(id int) Column[T] {
+	col.id = id
 	return col
 }
 
@@ -84,6 +96,23 @@ func List[T, V any](name string, t Type[V], set func(*T, []V)) Column[T] {
 		}
 		for i, end := range lists.rows {
 			if start := lists.rowStart(i); end > start {
+				set(&rows[i], lists.values[start:end:end])
+			}
+		}
+		return nil
+	}}
+}
+
+// NullableList is List for columns in which null and an empty list are not the same: set is called for
+// the latter.
+func NullableList[T, V any](name string, t Type[V], set func(*T, []V)) Column[T] {
+	return Column[T]{Name: name, kind: t.kind, lists: 1, read: func(c *cursor, rows []T) error {
+		lists, err := readLists(c, len(rows), t)
+		if err != nil {
+			return err
+		}
+		for i, end := range lists.rows {
+			if start := lists.rowStart(i); lists.there[i] {
 				set(&rows[i], lists.values[start:end:end])
 			}
 		}
@@ -124,6 +153,8 @@ type lists[V any] struct {
 	starts []int
 	// rows holds the end of each row, in values or in starts.
 	rows []int
+	// there: the row is not null.
+	there []bool
 }
 
 func (l *lists[V]) rowStart(i int) int {
@@ -138,7 +169,8 @@ func (l *lists[V]) rowStart(i int) int {
 // one of the inner list.
 func readLists[V any](c *cursor, rows int, t Type[V]) (lists[V], error) {
 	nested := c.depth == 2
-	l := lists[V]{values: make([]V, 0, c.expect), rows: make([]int, rows)}
+	l := lists[V]{values: make([]V, 0, c.expect), rows: make([]int, rows),
+		there: make([]bool, rows)}
 	for i := range rows {
 		for first := true; ; first = false {
 			if !c.more() {
@@ -153,6 +185,7 @@ func readLists[V any](c *cursor, rows int, t Type[V]) (lists[V], error) {
 				break
 			}
 			c.at++
+			l.there[i] = definition >= c.outer-1
 			if nested && repetition < 2 && definition >= c.outer {
 				l.starts = append(l.starts, len(l.values))
 			}
@@ -181,7 +214,7 @@ type leaf struct {
 func findLeaves[T any](f *parquet.File, columns []Column[T]) (found []Column[T], leaves []leaf, err error) {
 	defer recoverCorrupt(&err)
 	for _, col := range columns {
-		if col.optional && child(f.Root(), col.Name) == nil {
+		if col = col.in(f); col.optional && child(f.Root(), col.Name) == nil {
 			continue
 		}
 		l, err := col.find(f)
@@ -191,6 +224,20 @@ func findLeaves[T any](f *parquet.File, columns []Column[T]) (found []Column[T],
 		found, leaves = append(found, col), append(leaves, l)
 	}
 	return found, leaves, nil
+}
+
+// in returns the column with the name that it has in a file, "" if the file has none with its id.
+func (col Column[T]) in(f *parquet.File) Column[T] {
+	if col.id == 0 {
+		return col
+	}
+	col.Name = ""
+	for _, c := range f.Root().Columns() {
+		if c.ID() == col.id {
+			col.Name = c.Name()
+		}
+	}
+	return col
 }
 
 func (col Column[T]) find(f *parquet.File) (leaf, error) {

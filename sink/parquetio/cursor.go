@@ -77,6 +77,16 @@ func (c *cursor) nextPage() bool {
 	return true
 }
 
+// seek continues at a row of the row group.
+func (c *cursor) seek(row int64) error {
+	parquet.Release(c.page)
+	c.page, c.values, c.buf, c.at, c.err = nil, nil, c.buf[:0], 0, nil
+	if err := c.pages.SeekToRow(row); err != nil {
+		return corrupt(err)
+	}
+	return nil
+}
+
 func (c *cursor) close() error {
 	parquet.Release(c.page)
 	c.page, c.err = nil, io.EOF

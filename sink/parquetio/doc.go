@@ -9,13 +9,14 @@
 // data, so that writers and readers need bounded memory for any number of rows. Lists, nested ones
 // too, have the three-level encoding of the Parquet specification (list.element,
 // https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#lists). Compression is
-// Zstandard at its fastest level unless the format says otherwise.
+// Zstandard at its fastest level unless the format says otherwise. Columns that only a configuration
+// knows are a format's Further ones.
 //
 // # Reading
 //
 // Reading is the slow side, so a reader names the columns it wants. Only these are fetched and
 // decoded, straight from their pages, a few hundred rows at a time. A Column (Scalar, List, Lists)
-// binds a column to a field by a setter.
+// binds a column to a field by a setter. ReadRows reads some rows, and of the file the pages with them.
 //
 // Strings and slices belong to the row, but neighbouring rows share their memory: keeping one row
 // keeps a few hundred in memory.

@@ -35,6 +35,8 @@ type Format[T any] struct {
 	// Unbounded are columns of long texts or binary, as dotted paths, whose least and greatest values in a
 	// page say nothing to any reader, and are not written.
 	Unbounded []string
+	// Further are columns behind those of T.
+	Further []Further[T]
 }
 
 func (f Format[T]) groupBytes() int {
@@ -48,6 +50,7 @@ func (f Format[T]) groupBytes() int {
 type Writer[T any] struct {
 	format     Format[T]
 	w          *parquet.GenericWriter[T]
+	own        *parquet.Schema // of T alone, for a format with further columns
 	rows       int64
 	groupBytes int
 	generation int64
@@ -63,14 +66,20 @@ func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
 	for _, column := range format.Unbounded {
 		options = append(options, parquet.SkipPageBounds(strings.Split(column, ".")...))
 	}
-	return &Writer[T]{format: format, w: parquet.NewGenericWriter[T](w, options...)}
+	out := &Writer[T]{format: format}
+	if len(format.Further) > 0 {
+		out.own = parquet.SchemaOf(new(T))
+		options = append(options, format.schema())
+	}
+	out.w = parquet.NewGenericWriter[T](w, options...)
+	return out
 }
 
 // Write appends rows.
 func (w *Writer[T]) Write(rows []T) error {
 	for len(rows) > 0 {
 		n := w.fill(rows)
-		if _, err := w.w.Write(rows[:n]); err != nil {
+		if err := w.write(rows[:n]); err != nil {
 			return fmt.Errorf("write parquet rows: %w", err)
 		}
 		w.rows += int64(n)
@@ -83,6 +92,19 @@ func (w *Writer[T]) Write(rows []T) error {
 		}
 	}
 	return nil
+}
+
+func (w *Writer[T]) write(rows []T) error {
+	if w.own == nil {
+		_, err := w.w.Write(rows)
+		return err
+	}
+	all := make([]parquet.Row, len(rows))
+	for i := range rows {
+		all[i] = w.format.row(w.own, &rows[i])
+	}
+	_, err := w.w.WriteRows(all)
+	return err
 }
 
 // fill returns how many of rows complete the row group, at least one.

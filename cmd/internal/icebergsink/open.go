@@ -39,6 +39,7 @@ func connect(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 	if err != nil {
 		return nil, errors.Join(err, places.Close())
 	}
+	o.Attributes = wiring.SinkAttributes(cfg) // the table of rows has none
 	x := iceberg.New(o)
 	tables := []remaining{{strings.Join(o.Table, "."), x.Remaining}}
 	if o, err = options(cfg, cfg.Sinks.Iceberg.Rows, places, log); err != nil {
