@@ -17,6 +17,7 @@ import (
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/vectordbtest"
 )
@@ -45,6 +46,12 @@ func TestRealSink(t *testing.T) {
 	cfg := config.Default()
 	cfg.Sinks.Iceberg.URI, cfg.Sinks.Iceberg.Namespace, cfg.HTTP.Listen = uri, "process", ""
 	cfg.Sinks.Iceberg.CommitInterval = 50 * time.Millisecond
+	columns := "node_id,generation,seq,embedding"
+	for _, a := range vectordbtest.Attributes {
+		cfg.Ingest.Nodes.Attributes = append(cfg.Ingest.Nodes.Attributes, a.Name+":"+string(a.Type))
+		cfg.Sinks.Attributes = append(cfg.Sinks.Attributes, a.Name)
+		columns += "," + a.Name
+	}
 	name := cfg.Kafka.Topics.Embeddings
 	err = kafka.EnsureTopics(t.Context(), client.TopicSpec{Name: name, Partitions: partitions, Compacted: true})
 	if err != nil {
@@ -88,8 +95,8 @@ func TestRealSink(t *testing.T) {
 			t.Errorf("a process that was taken over from ends with %v", err)
 		}
 	}
-	want, _ := topic.Compacted(vectordbtest.Target{Vectorless: true})
-	if diff := vectordbtest.Differ(read(t, python, uri, "process."+cfg.Sinks.Name), want); diff != "" {
+	want, _ := topic.Compacted(vectordbtest.Target{Vectorless: true, Attributes: true})
+	if diff := vectordbtest.Differ(read(t, python, uri, "process."+cfg.Sinks.Name, columns), want); diff != "" {
 		t.Errorf("the table does not hold the topic:\n%s", diff)
 	}
 }
@@ -101,12 +108,12 @@ func publish(t *testing.T, c *client.Client, name string, topic *vectordbtest.To
 	defer producer.Close()
 	for partition, records := range topic.Records {
 		for _, r := range records[sent[partition]:] {
-			if r.OfAttributes {
-				continue
-			}
 			m, err := embeddingtopic.JSON.Encode(r.Record)
 			if r.Completion != nil {
 				m, err = embeddingtopic.EncodeCompletion(*r.Completion)
+			} else if r.OfAttributes {
+				m, err = embeddingtopic.EncodeAttributes(embedding.Attributes{NodeID: r.NodeID,
+					Attributes: vectordbtest.Object(r.Values)})
 			}
 			if m.Topic, m.WriterData = name, client.ToPartition(partition); err == nil {
 				err = producer.Send(t.Context(), m)
@@ -123,18 +130,23 @@ func publish(t *testing.T, c *client.Client, name string, topic *vectordbtest.To
 }
 
 // read returns the rows that PyIceberg reads.
-func read(t *testing.T, python, uri, table string) map[string]vectordbtest.Seen {
+func read(t *testing.T, python, uri, table, columns string) map[string]vectordbtest.Seen {
 	t.Helper()
-	var rows []struct {
-		NodeID          string `json:"node_id"`
-		Embedding       []float32
-		Generation, Seq int64
-	}
-	readBy(t, python, &rows, "pyiceberg", uri, table)
+	var rows []json.RawMessage
+	readBy(t, python, &rows, "pyiceberg", uri, table, columns)
 	out := map[string]vectordbtest.Seen{}
-	for _, r := range rows {
+	for _, data := range rows {
+		var r struct {
+			NodeID          string `json:"node_id"`
+			Embedding       []float32
+			Generation, Seq int64
+		}
+		var object map[string]any
+		if err := errors.Join(json.Unmarshal(data, &r), json.Unmarshal(data, &object)); err != nil {
+			t.Fatal(err)
+		}
 		out[r.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(r.Embedding), Generation: r.Generation,
-			Seq: r.Seq}
+			Seq: r.Seq, Attributes: vectordbtest.ShowObject(object)}
 	}
 	return out
 }
