@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"giantstream/internal/canary"
+	"giantstream/internal/retry"
 )
 
 // model is a server with a vector for each text.
@@ -192,6 +193,19 @@ func TestFailuresAreWaitedFor(t *testing.T) {
 				t.Errorf("after %d failures, %v", c.Counts.Failures.Load(), err)
 			}
 		})
+	}
+}
+
+// Embed gives up where it may, if only a person can help.
+func TestGivingUp(t *testing.T) {
+	for code, final := range map[int]bool{http.StatusUnauthorized: true, http.StatusForbidden: true,
+		http.StatusNotFound: true, http.StatusTooManyRequests: false, http.StatusBadGateway: false} {
+		m := start(t, &model{natural: 8, fails: status(code, "")})
+		c := m.client(t, nil)
+		c.GiveUp = func() bool { return true }
+		if _, err := c.Embed(t.Context(), texts(1)); (err != nil) != final || retry.Final(err) != final {
+			t.Errorf("%d: %v", code, err)
+		}
 	}
 }
 
