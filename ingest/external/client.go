@@ -31,7 +31,7 @@ type Options struct {
 	Model string
 	// Dimensions is the length of the vectors. An endpoint whose vectors are longer is asked to shorten them.
 	Dimensions int
-	// Key is sent as a bearer token; "" for none.
+	// Key is sent as a bearer token, or as Azure's api-key to a URL with an api-version; "" for none.
 	Key string
 	// Batch bounds the texts of a request, 0 is 64.
 	Batch int
@@ -370,7 +370,11 @@ func (c *Client) post(ctx context.Context, texts []string, shorten bool) (vector
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "giantstream")
-	if c.options.Key != "" {
+	switch {
+	case c.options.Key == "":
+	case r.URL.Query().Has("api-version"): // Azure's, which takes a bearer token for one of its directory
+		r.Header.Set("api-key", c.options.Key)
+	default:
 		r.Header.Set("Authorization", "Bearer "+c.options.Key)
 	}
 	res, err := c.http.Do(r)
