@@ -45,7 +45,15 @@ func (v *validator) external(e *External) {
 	}
 	u, err := url.Parse(e.URL)
 	v.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
-		u.RawQuery == "" && u.Fragment == "", "ingest.external.url",
+		versionAlone(u.RawQuery) && u.Fragment == "", "ingest.external.url",
 		"must be the address of an endpoint, such as http://localhost:8080/v1/embeddings, "+
-			"without credentials and without a query")
+			"without credentials and without a query but Azure's api-version")
+}
+
+// versionAlone reports whether a query has nothing but the version of an API: all else may be secret, and this field is
+// shown.
+func versionAlone(query string) bool {
+	values, err := url.ParseQuery(query)
+	delete(values, "api-version")
+	return err == nil && len(values) == 0
 }

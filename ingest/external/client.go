@@ -31,7 +31,7 @@ type Options struct {
 	Model string
 	// Dimensions is the length of the vectors. An endpoint whose vectors are longer is asked to shorten them.
 	Dimensions int
-	// Key is sent as a bearer token; "" for none.
+	// Key is sent as a bearer token, or as Azure's api-key to a URL with an api-version; "" for none.
 	Key string
 	// Batch bounds the texts of a request, 0 is 64.
 	Batch int
@@ -64,6 +64,9 @@ const (
 type Client struct {
 	// Counts may be read at any time.
 	Counts Counts
+	// GiveUp, set before the first question, says whether Embed fails where only a person can help, in the place of
+	// waiting for one; nil: it waits.
+	GiveUp func() bool
 
 	options Options
 	address string // of the endpoint, for people
@@ -118,11 +121,14 @@ func (c *Client) Err() (since time.Time, err error) {
 }
 
 // Embed returns the vector of each text, nil for one that the endpoint has none for. It asks again for as long as the
-// endpoint fails, until ctx ends.
+// endpoint fails, until ctx ends or GiveUp says so.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	return c.inBatches(ctx, texts, func(ctx context.Context, some []string) (vectors [][]float32, err error) {
 		err = c.loop.Do(ctx, c.address, func(ctx context.Context) error {
 			vectors, err = c.ask(ctx, some)
+			if e, is := errors.AsType[*StatusError](err); is && e.hint() != "" && c.GiveUp != nil {
+				e.final = c.GiveUp()
+			}
 			return err
 		})
 		return vectors, err
@@ -364,7 +370,11 @@ func (c *Client) post(ctx context.Context, texts []string, shorten bool) (vector
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "giantstream")
-	if c.options.Key != "" {
+	switch {
+	case c.options.Key == "":
+	case r.URL.Query().Has("api-version"): // Azure's, which takes a bearer token for one of its directory
+		r.Header.Set("api-key", c.options.Key)
+	default:
 		r.Header.Set("Authorization", "Bearer "+c.options.Key)
 	}
 	res, err := c.http.Do(r)
@@ -382,7 +392,7 @@ func (c *Client) post(ctx context.Context, texts []string, shorten bool) (vector
 		if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
 			c.pause(res.Header.Get("Retry-After"))
 		}
-		return nil, false, &StatusError{c.address, res.StatusCode, c.said(content)}
+		return nil, false, &StatusError{Address: c.address, Status: res.StatusCode, Said: c.said(content)}
 	}
 	if vectors, long, err = c.read(content, len(texts)); err != nil {
 		return nil, long, c.failed(err)
@@ -447,11 +457,26 @@ type StatusError struct {
 	Address string
 	Status  int
 	Said    string // what the endpoint says is wrong, "" for nothing
+	final   bool
 }
 
 func (e *StatusError) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("POST %s: %d %s: %s", e.Address, e.Status, http.StatusText(e.Status), e.Said),
-		": ")
+		": ") + e.hint()
+}
+
+// Final implements the interface that retry.Final looks for.
+func (e *StatusError) Final() bool { return e.final }
+
+// hint says what a person can do about an answer that no other try changes, "" if one may.
+func (e *StatusError) hint() string {
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "; is ingest.external.api_key right?"
+	case http.StatusNotFound:
+		return "; are ingest.external.url and ingest.external.model right?"
+	}
+	return ""
 }
 
 // refused reports whether an endpoint would answer other texts.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"giantstream/internal/canary"
+	"giantstream/internal/retry"
 )
 
 // model is a server with a vector for each text.
@@ -48,7 +49,7 @@ func (m *model) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	m.questions, m.keys = append(m.questions, q), append(m.keys, r.Header.Get("Authorization"))
+	m.questions, m.keys = append(m.questions, q), append(m.keys, r.URL.RawQuery+r.Header.Get("api-key")+r.Header.Get("Authorization"))
 	n := len(m.questions)
 	m.mu.Unlock()
 	if m.fails != nil && m.fails(n, q, w) {
@@ -149,6 +150,12 @@ func TestEachTextHasItsVector(t *testing.T) {
 	if n := c.Counts.Texts.Load(); n != 11 {
 		t.Errorf("counted %d texts", n)
 	}
+	m.keys = nil
+	azure := m.client(t, func(o *Options) { o.Key, o.URL = "k", m.URL+"/v1/embeddings?api-version=2024-10-21" })
+	if got, err = azure.Embed(t.Context(), all[:2]); err != nil || !slices.Equal(m.keys, []string{"api-version=2024-10-21k"}) {
+		t.Errorf("a URL as Azure's was sent %q: %v", m.keys, err)
+	}
+	check(t, all[:2], got)
 }
 
 // Whatever an endpoint gets wrong, it is asked again until it is right, and a question is told what it was.
@@ -192,6 +199,19 @@ func TestFailuresAreWaitedFor(t *testing.T) {
 				t.Errorf("after %d failures, %v", c.Counts.Failures.Load(), err)
 			}
 		})
+	}
+}
+
+// Embed gives up where it may, if only a person can help.
+func TestGivingUp(t *testing.T) {
+	for code, final := range map[int]bool{http.StatusUnauthorized: true, http.StatusForbidden: true,
+		http.StatusNotFound: true, http.StatusTooManyRequests: false, http.StatusBadGateway: false} {
+		m := start(t, &model{natural: 8, fails: status(code, "")})
+		c := m.client(t, nil)
+		c.GiveUp = func() bool { return true }
+		if _, err := c.Embed(t.Context(), texts(1)); (err != nil) != final || retry.Final(err) != final {
+			t.Errorf("%d: %v", code, err)
+		}
 	}
 }
 

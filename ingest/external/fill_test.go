@@ -3,6 +3,7 @@ package external
 import (
 	"encoding/base64"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -131,5 +132,26 @@ func TestWhatIsThereIsNotAskedFor(t *testing.T) {
 	}
 	if n := f.Cached.Load(); n != 1 {
 		t.Errorf("%d texts had their vectors", n)
+	}
+}
+
+// Two workers that both have a partition send records with the same headers, and so versions, key and time: to those
+// who read the topic, the second one repeats the first. A third that reads both asks for nothing.
+func TestTwoWorkersSayTheSame(t *testing.T) {
+	m := start(t, &model{natural: 8})
+	records := []kafka.Message{nodeRecord(3, "a", "one", 1), nodeRecord(4, "b", "two", 5), nodeRecord(5, "a", "three", 2)}
+	third := newFiller(t, m)
+	var both [2][]kafka.Message
+	for k := range both {
+		both[k] = newFiller(t, m).send(t, records...)
+		for i := range both[k] {
+			third.recallOne(&both[k][i])
+		}
+	}
+	if len(both[0]) != 2 || !reflect.DeepEqual(both[0], both[1]) {
+		t.Errorf("the workers sent\n%v\n%v", both[0], both[1])
+	}
+	if sent := third.send(t, records...); len(sent) != 0 {
+		t.Errorf("a third worker sends %v", sent)
 	}
 }

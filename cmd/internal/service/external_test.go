@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"giantstream/config"
 	"giantstream/ingest/external"
+	"giantstream/internal/canary"
 	"giantstream/internal/race"
 	"giantstream/sink/memstore"
 )
@@ -24,6 +26,8 @@ import (
 type sentenceModel struct {
 	*httptest.Server
 	down atomic.Bool
+	// key, if not "", is asked of all requests.
+	key string
 	// knows, if not nil, is what the first numbers of a text's vector are in the place of what it is about.
 	knows func(text string, v []float32)
 
@@ -39,6 +43,11 @@ func startModel(t *testing.T) *sentenceModel {
 		var q struct{ Input []string }
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || m.down.Load() {
 			http.Error(w, `{"error":"no memory"}`, http.StatusServiceUnavailable)
+			return
+		}
+		if m.key != "" && r.Header.Get("Authorization") != "Bearer "+m.key {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":{"message":"no such key: %s"}}`, r.Header.Get("Authorization"))
 			return
 		}
 		m.mu.Lock()
@@ -169,6 +178,35 @@ func TestEachTextIsAskedForOnce(t *testing.T) {
 			t.Errorf("%d vectors of the other model", len(got))
 		}
 	})
+}
+
+// A process that is to come to an end does not wait for another key, and says so without the one that it has. A service
+// waits.
+func TestAWrongKeyEndsWhatIsToEnd(t *testing.T) {
+	m := startModel(t)
+	m.key = "right"
+	wrong := canary.New(1)
+	cfg := configured(t, m.configure, func(c *config.Config) {
+		c.Refresh.MinNodes, c.Ingest.External.APIKey = 1<<30, config.Secret(wrong)
+	})
+	s, err := Start(t.Context(), Options{Config: cfg, Store: &memstore.Store{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // which returns the error again
+	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{"a": map[string]any{"id": "a", "text": "router"}})
+	eventually(t, "the text waits for its vector", func() bool {
+		left, err := s.ingest.Uncommitted(t.Context())
+		return err == nil && left == 1
+	})
+	err = s.Drain(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "401 Unauthorized") ||
+		!strings.Contains(err.Error(), "is ingest.external.api_key right?") {
+		t.Fatalf("got %v", err)
+	}
+	if how := canary.Find(err.Error(), wrong); how != "" {
+		t.Errorf("the key shows %s in %v", how, err)
+	}
 }
 
 // A second pipeline has the embeddings of the first as a view: both ends of the protocol are ours.

@@ -55,6 +55,26 @@ func testServiceWith(t *testing.T, store sink.Store, roles Roles,
 // startService starts a service with these options on a configuration for tests.
 func startService(t *testing.T, o Options, edit ...func(*config.Config)) (*Service, *config.Config) {
 	t.Helper()
+	cfg := configured(t, edit...)
+	o.Config = cfg
+	o.Status = func(_ context.Context, s *Service) (any, error) {
+		return map[string]string{"hello": "<b>& " + s.Identity().Name}, nil
+	}
+	s, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, cfg
+}
+
+// configured is a configuration for tests.
+func configured(t *testing.T, edit ...func(*config.Config)) *config.Config {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Pipeline = "test"
 	cfg.Shards = 2
@@ -68,20 +88,7 @@ func startService(t *testing.T, o Options, edit ...func(*config.Config)) (*Servi
 	for _, f := range edit {
 		f(&cfg)
 	}
-	o.Config = &cfg
-	o.Status = func(_ context.Context, s *Service) (any, error) {
-		return map[string]string{"hello": "<b>& " + s.Identity().Name}, nil
-	}
-	s, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s, &cfg
+	return &cfg
 }
 
 func produce(t *testing.T, s *Service, topic string, records map[string]any) {

@@ -29,6 +29,7 @@ func (e *externalModel) open(ctx context.Context) error {
 		return nil
 	}
 	if e.client != nil {
+		e.client.GiveUp = e.in.finishing.Load
 		e.register(e.in.Registry)
 	}
 	nodes, err := e.in.Groups.Client.Identify(ctx, e.in.Topics.Nodes)
