@@ -40,8 +40,8 @@ const (
 	// lbfgsPairs is the memory of L-BFGS.
 	lbfgsPairs = 8
 	// lbfgsTolerance ends the iterations where one lowers F by less than this share of it.
-	// Tighter ones change accuracies by less than their standard errors.
-	lbfgsTolerance  = 1e-3
+	// Tighter ones change accuracies by less than a thousandth.
+	lbfgsTolerance  = 2e-4
 	lbfgsIterations = 60
 )
 
