@@ -77,7 +77,15 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte("id,text\na,\"x\ny\"\nb\n"))
 	f.Add([]byte("id\n\"\"\"\n"))
 	f.Add([]byte("at,deleted\n007,true\n-5,false\n\xff,x\n"))
+	f.Add([]byte("id,text\ra,x\r"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		text, err := textOf(bytes.NewReader(data), csvRows)
+		if err != nil {
+			return
+		}
+		if data, err = io.ReadAll(text); err != nil {
+			t.Fatal(err)
+		}
 		c, err := newCSVReader(bytes.NewReader(data), 1000, columns{eventTime: "at"})
 		if err != nil {
 			return

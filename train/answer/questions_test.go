@@ -355,6 +355,15 @@ func FuzzQuestions(f *testing.F) {
 			if q.K != nil && len(got.Results) > *q.K {
 				t.Fatalf("%d answers", len(got.Results))
 			}
+			var asked similarQuestion
+			if json.Unmarshal(question, &asked) == nil {
+				like, _ := asked.likes(nil)
+				for _, one := range like { // a model has been asked about each text
+					if one.Text != "" && !slices.Contains(textsOf(question), one.Text) {
+						t.Fatalf("the text %q is overlooked", one.Text)
+					}
+				}
+			}
 			seen := map[string]bool{}
 			for _, one := range got.Results {
 				if seen[one.ID] || slices.Contains(q.Exclude, one.ID) {
