@@ -49,7 +49,8 @@ func (m *model) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	m.questions, m.keys = append(m.questions, q), append(m.keys, r.URL.RawQuery+r.Header.Get("api-key")+r.Header.Get("Authorization"))
+	m.questions = append(m.questions, q)
+	m.keys = append(m.keys, r.URL.RawQuery+r.Header.Get("api-key")+r.Header.Get("Authorization"))
 	n := len(m.questions)
 	m.mu.Unlock()
 	if m.fails != nil && m.fails(n, q, w) {
@@ -152,7 +153,8 @@ func TestEachTextHasItsVector(t *testing.T) {
 	}
 	m.keys = nil
 	azure := m.client(t, func(o *Options) { o.Key, o.URL = "k", m.URL+"/v1/embeddings?api-version=2024-10-21" })
-	if got, err = azure.Embed(t.Context(), all[:2]); err != nil || !slices.Equal(m.keys, []string{"api-version=2024-10-21k"}) {
+	got, err = azure.Embed(t.Context(), all[:2])
+	if err != nil || !slices.Equal(m.keys, []string{"api-version=2024-10-21k"}) {
 		t.Errorf("a URL as Azure's was sent %q: %v", m.keys, err)
 	}
 	check(t, all[:2], got)

@@ -134,7 +134,7 @@ func (x *Index) withdraw(a *attempt) {
 		for id, c := range changes {
 			if n := newer[id]; n != nil {
 				x.size -= n.bytes
-				c = n.over(c)
+				c = n.mergedWith(c)
 			}
 			newer[id] = c
 			x.size += c.bytes

@@ -288,7 +288,7 @@ func (x *Index) hold(serial int64, c *change) {
 	}
 	if old := to[c.node]; old != nil {
 		x.size -= old.bytes
-		c = c.over(old)
+		c = c.mergedWith(old)
 	}
 	to[c.node] = c
 	x.size += c.bytes

@@ -214,7 +214,7 @@ type leaf struct {
 func findLeaves[T any](f *parquet.File, columns []Column[T]) (found []Column[T], leaves []leaf, err error) {
 	defer recoverCorrupt(&err)
 	for _, col := range columns {
-		if col = col.in(f); col.optional && child(f.Root(), col.Name) == nil {
+		if col = col.namedIn(f); col.optional && child(f.Root(), col.Name) == nil {
 			continue
 		}
 		l, err := col.find(f)
@@ -226,8 +226,8 @@ func findLeaves[T any](f *parquet.File, columns []Column[T]) (found []Column[T],
 	return found, leaves, nil
 }
 
-// in returns the column with the name that it has in a file, "" if the file has none with its id.
-func (col Column[T]) in(f *parquet.File) Column[T] {
+// namedIn returns the column with the name that it has in a file, "" if the file has none with its id.
+func (col Column[T]) namedIn(f *parquet.File) Column[T] {
 	if col.id == 0 {
 		return col
 	}

@@ -273,7 +273,8 @@ func TestTextsHaveVectors(t *testing.T) {
 		}
 	}
 	_, h = handler(&TextModel{View: "image"}, nil)
-	if _, answer, _ := ask(h, "/similar", `{"text":"picture 1 word1 word2"}`); !strings.Contains(answer, `"without":"image"`) {
+	_, answer, _ := ask(h, "/similar", `{"text":"picture 1 word1 word2"}`)
+	if !strings.Contains(answer, `"without":"image"`) {
 		t.Errorf("where nobody knows the model: %s", answer)
 	}
 }

@@ -251,8 +251,8 @@ func TestOnePipelineIsAnothersModel(t *testing.T) {
 }
 
 // A model that knows of texts what their words do not say, and links do, weighs in the encoder and makes it better; one
-// of noise weighs nothing. Where it weighs, a question's text finds what the model knows, and says so where the model is
-// away.
+// of noise weighs nothing. Where it weighs, a question's text finds what the model knows. The answer says so where the
+// model is away.
 func TestAModelThatKnowsMore(t *testing.T) {
 	race.SkipComputing(t)
 	const items, kinds = 400, 8
