@@ -119,8 +119,8 @@ func attributesOf(r *vectordb.Record, dim int) *change {
 	return &change{node: r.NodeID, attributes: r.Values, bytes: int64(len(r.NodeID) + 4*dim + 200 + sizeOf(r.Values))}
 }
 
-// mergedWith returns what a change and the one before it do together: a row that gets another vector keeps its attributes,
-// and the other way round.
+// mergedWith returns what a change and the one before it do together: a row that gets another vector keeps its
+// attributes, and the other way round.
 func (c *change) mergedWith(old *change) *change {
 	switch {
 	case c.deleted, c.row != nil && c.attributes != nil, c.row == nil && old.row == nil && !old.deleted:
