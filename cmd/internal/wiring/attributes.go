@@ -44,8 +44,8 @@ func AttributesOf(cfg *config.Config) (all []filter.Attribute) {
 }
 
 // sinkColumns are what the tables of sinks have beside attributes.
-var sinkColumns = []string{"attributes_offset", "deleted", "embedding", "event_time", "generation", "id", "node_id",
-	"seq", "shard", "space", "status", "topic_offset"}
+var sinkColumns = []string{"attributes_offset", "deleted", "embedding", "event_time", "generation", "id",
+	"kafka_offset", "kafka_partition", "node_id", "seq", "shard", "space", "status", "topic_offset"}
 
 // maxSinkColumn is how long a name may be in PostgreSQL.
 const maxSinkColumn = 63
