@@ -89,18 +89,11 @@ func Scalar[T, V any](name string, t Type[V], set func(*T, V)) Column[T] {
 
 // List reads a column of lists. Null and empty lists give nil; null elements are left out.
 func List[T, V any](name string, t Type[V], set func(*T, []V)) Column[T] {
-	return Column[T]{Name: name, kind: t.kind, lists: 1, read: func(c *cursor, rows []T) error {
-		lists, err := readLists(c, len(rows), t)
-		if err != nil {
-			return err
+	return NullableList(name, t, func(row *T, list []V) {
+		if len(list) > 0 {
+			set(row, list)
 		}
-		for i, end := range lists.rows {
-			if start := lists.rowStart(i); end > start {
-				set(&rows[i], lists.values[start:end:end])
-			}
-		}
-		return nil
-	}}
+	})
 }
 
 // NullableList is List for columns in which null and an empty list are not the same: set is called for

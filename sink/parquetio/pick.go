@@ -12,29 +12,16 @@ import (
 func ReadRows[T any](r io.ReaderAt, size int64, format string, columns []Column[T], wanted []int64) iter.Seq2[T,
 	error] {
 	return func(yield func(T, error) bool) {
-		var zero T
-		f, err := openFormat(r, size, format)
-		var leaves []leaf
-		if err == nil {
-			columns, leaves, err = findLeaves(f, columns)
-		}
-		if err != nil {
-			yield(zero, err)
-			return
-		}
-		begin := int64(0)
-		for _, g := range f.RowGroups() {
+		begin, left := int64(0), wanted
+		readGroups(r, size, format, columns, func(g parquet.RowGroup, columns []Column[T], leaves []leaf) iter.Seq2[T,
+			error] {
 			var rows []int64 // of the group
-			for ; len(wanted) > 0 && wanted[0] < begin+g.NumRows(); wanted = wanted[1:] {
-				rows = append(rows, wanted[0]-begin)
+			for ; len(left) > 0 && left[0] < begin+g.NumRows(); left = left[1:] {
+				rows = append(rows, left[0]-begin)
 			}
 			begin += g.NumRows()
-			for row, err := range pickRows(g, columns, leaves, rows) {
-				if !yield(row, err) || err != nil {
-					return
-				}
-			}
-		}
+			return pickRows(g, columns, leaves, rows)
+		})(yield)
 	}
 }
 

@@ -56,19 +56,26 @@ func Get[T any](ctx context.Context, s sink.Store, ref sink.Ref,
 
 // Read yields the rows of a file of size bytes.
 func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T]) iter.Seq2[T, error] {
+	return readGroups(r, size, format, columns, readGroup[T])
+}
+
+// readGroups yields what read does of each row group.
+func readGroups[T any](r io.ReaderAt, size int64, format string, columns []Column[T],
+	read func(parquet.RowGroup, []Column[T], []leaf) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		f, err := openFormat(r, size, format)
+		var found []Column[T]
 		var leaves []leaf
 		if err == nil {
-			columns, leaves, err = findLeaves(f, columns)
+			found, leaves, err = findLeaves(f, columns)
 		}
 		if err != nil {
 			yield(zero, err)
 			return
 		}
 		for _, g := range f.RowGroups() {
-			for row, err := range readGroup(g, columns, leaves) {
+			for row, err := range read(g, found, leaves) {
 				if !yield(row, err) || err != nil {
 					return
 				}
