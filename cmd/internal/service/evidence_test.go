@@ -16,14 +16,17 @@ import (
 // for it. What it knows comes back after a restart, and begins again with the next generation.
 func TestARefreshOnEvidence(t *testing.T) {
 	store := &memstore.Store{}
-	s, cfg := testService(t, store, func(c *config.Config) { c.Refresh.MinChanges = 1e6 })
+	// Without the role, so that no task measures or builds before the test does.
+	s, cfg := testServiceWith(t, store, Roles{Stream: true, Embed: true}, func(c *config.Config) {
+		c.Refresh.MinChanges = 1e6
+	})
 	ctx := t.Context()
 	produceGraph(t, s, cfg)
 	if err := s.Drain(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.UpToDate(ctx); err != nil {
-		t.Fatal(err)
+	if built, err := s.refresh.BuildIf(ctx, s.refresh.Outdated); !built || err != nil {
+		t.Fatal(built, err)
 	}
 	due := func() (bool, string) {
 		t.Helper()
