@@ -40,9 +40,11 @@ image: release ## the release as an image in dist/ (buildah)
 test: ## run the tests of all packages, without the long ones, of both modules
 	@$(MAKE) --no-print-directory test-all TESTFLAGS="-short -vet=off $(TESTFLAGS)"
 
+# One package more than processors at a time: those that start processes and servers wait for them, and would hold up
+# the others.
 test-all: ## run all tests
-	@code=0; go test -timeout 20m $(TESTFLAGS) ./... || code=1; \
-	$(E2E) test -timeout 20m $(TESTFLAGS) ./... || code=1; exit $$code
+	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); go test -p $$p -timeout 20m $(TESTFLAGS) ./... || code=1; \
+	$(E2E) test -p $$p -timeout 20m $(TESTFLAGS) ./... || code=1; exit $$code
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
 	@code=0; go test -vet=off -race -short -timeout 20m $(RACE_PACKAGES) || code=1; \

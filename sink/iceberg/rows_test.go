@@ -44,7 +44,7 @@ func factsOf(t *testing.T, meta table.Metadata, read *iceberg.Facts) (map[string
 // manifests are folded, and tables that are filled again. Every snapshot to which main has ever pointed shows the cut
 // of the log that its summary names. In the end main points to the newest cut.
 func TestRows(t *testing.T) {
-	for seed := range uint64(*vectordbtest.Seeds) {
+	for seed := range uint64(vectordbtest.Seeds()) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			testRows(t, seed)

@@ -152,7 +152,11 @@ func TestFurther(t *testing.T) {
 
 // TestReadRows: any rows are those that reading all of the file gives.
 func TestReadRows(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		all := anyPriced(rnd, rnd.IntN(20_000))
 		data := pricedFile(t, all, 1<<(8+rnd.IntN(16)))

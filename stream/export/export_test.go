@@ -247,7 +247,11 @@ func same(t *testing.T, what string, got, want map[string]rows.Row) {
 // An export of a cut is the graph of what the cut covers, however much was committed and merged since; or an error that
 // names a cut from which on all can be exported.
 func TestCutsAreReplays(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 2 // one without compaction, one with it
+	}
+	for seed := range seeds {
 		w := newWorld(t, seed, 1+int(seed%3), seed%2 == 0)
 		var keep commitlog.Cut
 		for i := range 150 {

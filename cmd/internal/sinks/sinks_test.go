@@ -151,7 +151,7 @@ func (p *pipeline) cutOff(t *testing.T) {
 // while the topic grows, changes its generation and repeats itself, leave in PostgreSQL what the topic holds.
 func TestFollowsTheTopic(t *testing.T) {
 	w := newWorld(t)
-	for seed := range *vectordbtest.Seeds {
+	for seed := range vectordbtest.Seeds() {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) { follow(t, w, seed) })
 	}
 }

@@ -16,12 +16,15 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// Seeds is how many random runs a suite makes.
-var Seeds = flag.Int("sink-seeds", seedsOfARun(), "random runs of each suite of sinks")
+var seeds = flag.Int("sink-seeds", 0, "random runs of each suite of sinks; 0: 8, or 2 of short tests")
 
-// seedsOfARun is few under the race detector, where a run takes ten times as long, in the same goroutines.
-func seedsOfARun() int {
-	if race.Enabled {
+// Seeds is how many random runs a suite makes. They are few under the race detector, where a run takes ten times as
+// long, in the same goroutines.
+func Seeds() int {
+	switch {
+	case *seeds > 0:
+		return *seeds
+	case testing.Short() || race.Enabled:
 		return 2
 	}
 	return 8
@@ -54,7 +57,7 @@ type Target struct {
 // Run tests the indexes that open returns.
 func Run(t *testing.T, open func(*testing.T) Target) {
 	t.Run("faults", func(t *testing.T) {
-		for seed := range *Seeds {
+		for seed := range Seeds() {
 			// A test of its own closes what it has opened: servers bound their connections.
 			t.Run(strconv.Itoa(seed), func(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(uint64(seed), 21))
