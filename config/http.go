@@ -21,9 +21,9 @@ var scopes = List{ScopeRead, ScopeEmbed, ScopeAdmin}
 type HTTP struct {
 	Listen string `yaml:"listen" effect:"restart"` // host:port; "" is off
 	// Token is asked of clients; "" asks for none, unless there are Tokens. Health checks are open.
-	Token Secret `yaml:"token" effect:"restart"`
+	Token Secret `yaml:"token" effect:"live"`
 	// Tokens are in the place of Token where clients differ in what they may.
-	Tokens []Bearer `yaml:"tokens" effect:"restart"`
+	Tokens []Bearer `yaml:"tokens" effect:"live"`
 	// Hosts are the names by which requests without a token may call the server, besides IP addresses, localhost
 	// and the name in Listen.
 	Hosts List    `yaml:"hosts" effect:"restart"`

@@ -83,7 +83,7 @@ func TestFieldsOfAListOfSections(t *testing.T) {
 	other.HTTP.Tokens = []config.Bearer{c.HTTP.Tokens[0]}
 	other.HTTP.Tokens[0].Token = "hunter3"
 	text := "{name: shop, token: ***, scopes: [read, embed], rate: 0.5, concurrent: 0}"
-	want := []config.Change{{Path: "http.tokens", From: text, To: text + " (another)", Effect: config.Restart}}
+	want := []config.Change{{Path: "http.tokens", From: text, To: text + " (another)", Effect: config.Live}}
 	if got := config.Diff(&c, &other); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

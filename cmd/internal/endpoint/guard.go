@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"giantstream/config"
@@ -28,37 +30,70 @@ type Gate struct {
 	// name of the token, "" if it is unknown or has none, and the status.
 	Refused func(name string, status int)
 
-	http    config.HTTP
-	bearers []*bearer
-	now     func() time.Time
+	settings func() *config.HTTP
+	now      func() time.Time
+
+	known    atomic.Pointer[bearers]
+	changing sync.Mutex
 }
 
-// NewGate returns the gate of a server. now is the clock by which rates are kept, nil for the system's.
-func NewGate(h config.HTTP, now func() time.Time) *Gate {
+// bearers are those of settings.
+type bearers struct {
+	settings *config.HTTP
+	list     []*bearer
+}
+
+// NewGate returns the gate of a server. settings returns those in force: another pointer once they have changed. now is
+// the clock by which rates are kept, nil for the system's.
+func NewGate(settings func() *config.HTTP, now func() time.Time) *Gate {
 	if now == nil {
 		now = time.Now
 	}
-	g := &Gate{http: h, now: now}
-	for _, b := range h.Bearers() {
-		one := &bearer{Bearer: b, hash: sha256.Sum256([]byte(b.Token))}
-		if b.Concurrent > 0 {
-			one.places = make(chan struct{}, b.Concurrent)
-		}
-		g.bearers = append(g.bearers, one)
-	}
+	g := &Gate{settings: settings, now: now}
+	g.known.Store(&bearers{})
 	return g
+}
+
+// bearers returns those of the settings in force. One that the former settings have, too, goes on with what it has
+// asked so far.
+func (g *Gate) bearers() []*bearer {
+	settings := g.settings()
+	if known := g.known.Load(); known.settings == settings {
+		return known.list
+	}
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	former := g.known.Load()
+	next := &bearers{settings: settings}
+	for _, b := range settings.Bearers() {
+		same := slices.IndexFunc(former.list, func(f *bearer) bool { return reflect.DeepEqual(f.Bearer, b) })
+		if same >= 0 {
+			next.list = append(next.list, former.list[same])
+		} else {
+			next.list = append(next.list, newBearer(b))
+		}
+	}
+	g.known.Store(next)
+	return next.list
 }
 
 // Refusal answers a request that is refused.
 type Refusal func(w http.ResponseWriter, message string, status int)
 
-// Protect passes on what may have a scope.
+// Protect passes on what may have a scope. While no tokens are configured, what has the scope admin is for requests
+// from the same machine alone.
 func (g *Gate) Protect(scope string, refuse Refusal, next http.Handler) http.Handler {
-	if len(g.bearers) == 0 {
-		return checkHost(g.http, refuse, next)
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := g.bearerOf(r)
+		known := g.bearers()
+		if len(known) == 0 {
+			if message := g.refusalOf(r, scope); message != "" {
+				refuse(w, message, http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(w, r)
+			return
+		}
+		b := bearerOf(r, known)
 		status, message, wait := http.StatusUnauthorized, "this asks for a token, of http.token or http.tokens",
 			time.Duration(0)
 		if b != nil {
@@ -84,10 +119,10 @@ func (g *Gate) Protect(scope string, refuse Refusal, next http.Handler) http.Han
 
 // bearerOf returns whose token a request bears, nil for nobody's. It takes the same time wherever tokens differ,
 // for any length, and for every bearer.
-func (g *Gate) bearerOf(r *http.Request) (found *bearer) {
+func bearerOf(r *http.Request, known []*bearer) (found *bearer) {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	have := sha256.Sum256([]byte(given))
-	for _, b := range g.bearers {
+	for _, b := range known {
 		if subtle.ConstantTimeCompare(have[:], b.hash[:]) == 1 && ok {
 			found = b
 		}
@@ -104,6 +139,14 @@ type bearer struct {
 	mu sync.Mutex
 	// paid is until when the requests so far take up the rate.
 	paid time.Time
+}
+
+func newBearer(b config.Bearer) *bearer {
+	one := &bearer{Bearer: b, hash: sha256.Sum256([]byte(b.Token))}
+	if b.Concurrent > 0 {
+		one.places = make(chan struct{}, b.Concurrent)
+	}
+	return one
 }
 
 // enter begins a request, which leave ends if the status is 200.
@@ -182,21 +225,22 @@ func May(ctx context.Context, scope string) error {
 	return nil // no tokens are asked for
 }
 
-// checkHost passes on requests whose Host is an IP address, localhost, or a name that the configuration has.
-func checkHost(h config.HTTP, refuse Refusal, next http.Handler) http.Handler {
-	names := []string{"", "localhost", hostOf(h.Listen)} // no browser leaves the host out
-	for _, name := range h.Hosts {
-		names = append(names, hostOf(name))
+// refusalOf says why a request is refused where no tokens are configured, "" if it is not: its Host must be an IP
+// address, localhost, or a name that the configuration has.
+func (g *Gate) refusalOf(r *http.Request, scope string) string {
+	h, host := g.settings(), hostOf(r.Host)
+	_, err := netip.ParseAddr(host)
+	known := err == nil || host == "" || host == "localhost" || host == hostOf(h.Listen) || // no browser leaves it out
+		slices.ContainsFunc(h.Hosts, func(name string) bool { return hostOf(name) == host })
+	if !known {
+		return "the request calls this server by a name that it does not know: use its IP address, " +
+			"list the name in http.hosts, or set http.token"
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := hostOf(r.Host)
-		if _, err := netip.ParseAddr(host); err != nil && !slices.Contains(names, host) {
-			refuse(w, "the request calls this server by a name that it does not know: use its IP address, "+
-				"list the name in http.hosts, or set http.token", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); scope == config.ScopeAdmin &&
+		(err != nil || !from.Addr().Unmap().IsLoopback()) {
+		return "without http.token, this is for requests from this machine alone"
+	}
+	return ""
 }
 
 // hostOf returns the host of an address with or without a port, as names are compared.
@@ -206,15 +250,4 @@ func hostOf(address string) string {
 		host = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
-}
-
-// FromThisMachine passes on requests that come from the machine that the server runs on.
-func FromThisMachine(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
-			http.Error(w, "without http.token, this is for requests from this machine alone", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -19,6 +19,11 @@ type clock struct{ time.Time }
 
 func (c *clock) now() time.Time { return c.Time }
 
+// newGate returns a gate whose settings do not change.
+func newGate(h config.HTTP, now func() time.Time) *Gate {
+	return NewGate(func() *config.HTTP { return &h }, now)
+}
+
 func ask(t *testing.T, h http.Handler, token string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
@@ -33,7 +38,7 @@ func ask(t *testing.T, h http.Handler, token string) *httptest.ResponseRecorder 
 // A token opens what its scopes have, and nothing else; the handler behind it knows its name.
 func TestTokensHaveNamesAndScopes(t *testing.T) {
 	refused := map[string]int{}
-	g := NewGate(config.HTTP{Tokens: []config.Bearer{
+	g := newGate(config.HTTP{Tokens: []config.Bearer{
 		{Name: "shop", Token: "one", Scopes: config.List{"read", "embed"}},
 		{Name: "operator", Token: "two", Scopes: config.List{"admin"}}}}, nil)
 	g.Refused = func(name string, status int) { refused[fmt.Sprint(name, " ", status)]++ }
@@ -66,7 +71,7 @@ func TestTokensHaveNamesAndScopes(t *testing.T) {
 func TestARateBoundsRequests(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 2.5, 40} {
 		c := &clock{time.Unix(1e9, 0)}
-		g := NewGate(config.HTTP{Tokens: []config.Bearer{{Name: "a", Token: "a", Scopes: config.List{"read"}, Rate: rate},
+		g := newGate(config.HTTP{Tokens: []config.Bearer{{Name: "a", Token: "a", Scopes: config.List{"read"}, Rate: rate},
 			{Name: "b", Token: "b", Scopes: config.List{"read"}}}}, c.now)
 		h := g.Protect("read", http.Error, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		r := rand.New(rand.NewPCG(1, uint64(rate*10)))
@@ -109,9 +114,36 @@ func TestARateBoundsRequests(t *testing.T) {
 	}
 }
 
+// A change of the tokens holds for the next request: one that is gone opens nothing, and one that stays has asked what
+// it has asked.
+func TestTokensChange(t *testing.T) {
+	token := func(name string) config.Bearer {
+		return config.Bearer{Name: name, Token: config.Secret(name), Scopes: config.List{"read"}, Rate: 1}
+	}
+	c := &clock{time.Unix(1e9, 0)}
+	h := &config.HTTP{Tokens: []config.Bearer{token("a"), token("b")}}
+	handler := NewGate(func() *config.HTTP { return h }, c.now).Protect("read", http.Error,
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	answers := func(want map[string]int) {
+		t.Helper()
+		for name, status := range want {
+			if w := ask(t, handler, name); w.Code != status {
+				t.Errorf("%q is answered with %d, want %d: %s", name, w.Code, status, w.Body)
+			}
+		}
+	}
+	answers(map[string]int{"a": 200, "b": 200, "c": 401})
+	h = &config.HTTP{Tokens: []config.Bearer{token("c"), token("a")}}
+	answers(map[string]int{"a": 429, "b": 401, "c": 200})
+	h = &config.HTTP{}
+	answers(map[string]int{"": 403}) // as example.com, which is no name of this server
+	h = &config.HTTP{Token: "all"}
+	answers(map[string]int{"": 401, "c": 401, "all": 200})
+}
+
 // As many requests of a token are in progress as it may have; the next begins when one ends.
 func TestATokenHasSoManyRequestsAtOnce(t *testing.T) {
-	g := NewGate(config.HTTP{Tokens: []config.Bearer{{Name: "a", Token: "a", Scopes: config.List{"read"}, Concurrent: 2}}},
+	g := newGate(config.HTTP{Tokens: []config.Bearer{{Name: "a", Token: "a", Scopes: config.List{"read"}, Concurrent: 2}}},
 		nil)
 	began, end := make(chan struct{}), make(chan struct{})
 	h := g.Protect("read", http.Error, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -24,7 +24,7 @@ import (
 func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field after the other
 	level := new(slog.LevelVar)
 	s, cfg := startService(t, Options{Store: &memstore.Store{}, Log: slog.New(slog.DiscardHandler),
-		Level: level}, func(c *config.Config) {
+		Level: level}, listen(t), func(c *config.Config) {
 		c.Shards = 1
 		c.Window = config.Window{Changes: 1 << 30, Bytes: 1 << 40, Time: time.Hour, Compression: "zstd"}
 		c.Refresh.MinNodes, c.Refresh.MinChanges, c.Refresh.MaxAge = 1<<30, 1<<30, 1000*time.Hour
@@ -89,6 +89,10 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 			t.Errorf("due because of %q, want %q", why, what)
 		}
 	}
+	answered := func(token string) int {
+		status, _ := send(t, cfg, http.MethodGet, "", token, "")
+		return status
+	}
 	fields := map[string]bool{}
 	for _, step := range []struct {
 		field  string
@@ -99,6 +103,25 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 		{"log.level", func(c *config.Config) { c.Log.Level = "error" }, nil, func() {
 			if level.Level() != slog.LevelError {
 				t.Errorf("the level is %v", level)
+			}
+		}},
+		{"http.token", func(c *config.Config) { c.HTTP.Token = "one" },
+			func() {
+				eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+				if without := answered(""); without != 200 {
+					t.Errorf("no token is asked for: %d", without)
+				}
+			}, func() {
+				if without, with := answered(""), answered("one"); without != 401 || with != 200 {
+					t.Errorf("a token that is asked for now: %d without it, %d with it", without, with)
+				}
+			}},
+		{"http.tokens", func(c *config.Config) {
+			c.HTTP.Token = ""
+			c.HTTP.Tokens = []config.Bearer{{Name: "b", Token: "two", Scopes: config.List{config.ScopeAdmin}}}
+		}, nil, func() {
+			if former, with := answered("one"), answered("two"); former != 401 || with != 200 {
+				t.Errorf("%d with the former token, %d with the one in its place", former, with)
 			}
 		}},
 		{"window.time", func(c *config.Config) { c.Window.Time = 20 * time.Millisecond }, func() { node("a", "first") },

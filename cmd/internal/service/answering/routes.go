@@ -32,10 +32,7 @@ type route struct {
 // with the role serve what answer.Handler does. Orchestrators call the health checks without credentials; errors in
 // them name objects, no texts. The page holds no data.
 func (a *Answer) routes(until <-chan struct{}) []route {
-	settings := http.Handler(http.HandlerFunc(a.serveConfig))
-	if len(a.HTTP.Bearers()) == 0 {
-		settings = endpoint.FromThisMachine(settings)
-	}
+	settings := http.HandlerFunc(a.serveConfig)
 	maps := &mapServer{store: a.Store, current: a.Served.Current, until: until, draw: drawMap}
 	metrics := promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{EnableOpenMetrics: a.Exemplars})
 	routes := []route{
@@ -75,7 +72,7 @@ func mayEncode(r *http.Request) error { return endpoint.May(r.Context(), config.
 
 // handlerOf answers the routes.
 func (a *Answer) handlerOf(routes []route) http.Handler {
-	gate := endpoint.NewGate(a.HTTP, nil)
+	gate := endpoint.NewGate(func() *config.HTTP { return &a.Settings.Get().HTTP }, nil)
 	gate.Refused = a.observer.refuse
 	mux := http.NewServeMux()
 	var byID http.Handler
