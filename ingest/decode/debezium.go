@@ -216,7 +216,7 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 		return dst, fault
 	}
 	r.Value, r.Time = c.row, d.timeOf(&c, r.Time)
-	m, fault := d.head(r, c.deletes)
+	m, fault := d.idAndVersion(r, c.deletes)
 	switch {
 	case fault != nil:
 		return dst, fault

@@ -225,7 +225,7 @@ func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation
 	if fault := d.checkSize(r.Value); fault != nil {
 		return dst, fault
 	}
-	m, fault := d.head(r, r.Value == nil)
+	m, fault := d.idAndVersion(r, r.Value == nil)
 	if fault == nil {
 		fault = d.withheld()
 	}
@@ -311,9 +311,9 @@ func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 	return append(dst, m), nil
 }
 
-// head scans the value, which may be null, and finds the id and the version. gone: the record says that a
+// idAndVersion scans the value, which may be null, and finds the id and the version. gone: the record says that a
 // node or an edge is gone, whatever its value.
-func (d *Decoder) head(r Record, gone bool) (mutation.Mutation, *Fault) {
+func (d *Decoder) idAndVersion(r Record, gone bool) (mutation.Mutation, *Fault) {
 	m := mutation.Mutation{Version: mutation.Version{EventTime: micros(r.Time), Rank: d.rank, Offset: r.Offset}}
 	d.wasGone = gone
 	d.scan.reset(nil)

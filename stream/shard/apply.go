@@ -42,8 +42,8 @@ type change struct {
 	eager bool
 }
 
-// state applies the mutations of one statement.
-func (c *change) state(ctx context.Context, said []mutation.Mutation) error {
+// applyStatement applies the mutations of one statement.
+func (c *change) applyStatement(ctx context.Context, said []mutation.Mutation) error {
 	c.won, c.lost, c.expired = false, false, false
 	for i := range said {
 		if err := c.apply(ctx, &said[i]); err != nil {
@@ -434,7 +434,7 @@ func (s *Shard) applyStatements(ctx context.Context, c *change, batch *mutation.
 			tallies[st.Input] = to
 		}
 		c.covered = st.Offset < to.covered
-		if err := c.state(ctx, rest[:st.Mutations]); err != nil {
+		if err := c.applyStatement(ctx, rest[:st.Mutations]); err != nil {
 			return nil, err
 		}
 		rest = rest[st.Mutations:]

@@ -71,12 +71,12 @@ func (l *orderLine) newer(than *orderLine) bool {
 // the first ones by id are kept, and the shard warns.
 const maxOrderLines = 10_000
 
-// state enters a statement, and reports whether some of it lost to a newer one. It leaves the slice of lines that was
+// apply enters a statement, and reports whether some of it lost to a newer one. It leaves the slice of lines that was
 // there as it was.
-func (o *order) state(m *mutation.Mutation) (lost bool) {
+func (o *order) apply(m *mutation.Mutation) (lost bool) {
 	at := m.Version
 	if m.Op != mutation.RemoveLines {
-		o.head(m.Order, at)
+		o.applyHead(m.Order, at)
 	}
 	if m.Op == mutation.SetOrder && (!o.replaced.set || at.Compare(o.replaced.at) > 0) {
 		o.replaced = mark{set: true, at: at}
@@ -91,11 +91,11 @@ func (o *order) state(m *mutation.Mutation) (lost bool) {
 	if o.replaced.set && at.Compare(o.replaced.at) < 0 {
 		return true
 	}
-	return o.enter(m.Order, m.Op != mutation.RemoveLines, at)
+	return o.applyLines(m.Order, m.Op != mutation.RemoveLines, at)
 }
 
-// head enters what a statement says of the order as a whole. Of equal versions the greatest wins.
-func (o *order) head(said *mutation.Order, at mutation.Version) {
+// applyHead enters what a statement says of the order as a whole. Of equal versions the greatest wins.
+func (o *order) applyHead(said *mutation.Order, at mutation.Version) {
 	if c := at.Compare(o.at); o.stated && (c < 0 || c == 0 && !o.precedes(said)) {
 		return
 	}
@@ -113,8 +113,8 @@ func (o *order) precedes(said *mutation.Order) bool {
 	return o.customer < said.Customer
 }
 
-// enter merges stated lines into those of the order.
-func (o *order) enter(said *mutation.Order, live bool, at mutation.Version) (lost bool) {
+// applyLines merges stated lines into those of the order.
+func (o *order) applyLines(said *mutation.Order, live bool, at mutation.Version) (lost bool) {
 	merged := make([]orderLine, 0, len(o.lines)+len(said.Lines))
 	known := o.lines
 	for _, s := range said.Lines {
@@ -375,7 +375,7 @@ func (c *change) applyOrder(m *mutation.Mutation) error {
 	stored := *o
 	o.expire(c.orderHorizon)
 	before := *o
-	c.lost = o.state(m) || c.lost
+	c.lost = o.apply(m) || c.lost
 	if len(o.lines) == maxOrderLines {
 		c.full = m.ID
 	}

@@ -70,7 +70,7 @@ func (s *state) owner() meta {
 }
 
 // fetchState downloads a checkpoint beside the state directory, opens it, and compares it with its
-// document. ErrBadCheckpoint if it does not open or differs.
+// document. checkpoint.ErrBad if it does not open or differs.
 func (o *Options) fetchState(ctx context.Context, owner meta, doc *checkpoint.Document,
 	head *commitlog.Manifest) error {
 	if doc.State != stateFormat {
@@ -134,7 +134,7 @@ func (o *Options) download(ctx context.Context, dir string, doc *checkpoint.Docu
 	return engine.SyncDir(o.fs, dir)
 }
 
-// downloadFile fetches one file; ErrBadCheckpoint if its object is missing or not what the document
+// downloadFile fetches one file; checkpoint.ErrBad if its object is missing or not what the document
 // says.
 func (o *Options) downloadFile(ctx context.Context, path string, f checkpoint.File,
 	progress *transferProgress) error {

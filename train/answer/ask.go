@@ -32,8 +32,8 @@ type asking struct {
 	asked   []Asked
 	// explained is how many similar items get reasons.
 	explained int
-	// heard has the vectors of texts (VectorsOf), and without names the view that some lack, for OpenAIPath.
-	heard   map[string][]float32
+	// vectors are those of texts (VectorsOf), and without names the view that some lack, for OpenAIPath.
+	vectors map[string][]float32
 	without string
 }
 
@@ -50,7 +50,7 @@ func (a *asking) note(k, texts, ids, results int, f *Filtered) {
 // SimilarJSON answers a question as POST /similar takes it, with what is answered there.
 func (c *Catalog) SimilarJSON(ctx context.Context, question []byte) (answer any, err error) {
 	a := &asking{Catalog: c, body: question}
-	a.hear(ctx)
+	a.askModel(ctx)
 	return similarJSON(a, question)
 }
 
@@ -244,7 +244,7 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 		return nil, err
 	}
 	w.Diversity = q.Diversity
-	like, err := q.likes(asked.heard)
+	like, err := q.likes(asked.vectors)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (q *similarQuestion) ask(asked *asking) (any, error) {
 }
 
 // likes returns what is asked about, with the vectors of texts. An id or a text alone stands for a list of one.
-func (q *similarQuestion) likes(heard map[string][]float32) (all []Like, err error) {
+func (q *similarQuestion) likes(vectors map[string][]float32) (all []Like, err error) {
 	list := q.Like
 	if q.ID != nil || q.Text != nil {
 		if list != nil {
@@ -300,7 +300,7 @@ func (q *similarQuestion) likes(heard map[string][]float32) (all []Like, err err
 		case one.ID != nil:
 			like.ID = *one.ID
 		default:
-			like.Text, like.Vector = *one.Text, heard[*one.Text]
+			like.Text, like.Vector = *one.Text, vectors[*one.Text]
 		}
 		if one.Weight != nil {
 			like.Weight = *one.Weight

@@ -52,7 +52,7 @@ type Reason struct {
 }
 
 // GoesWith returns the nodes that go best with a basket of nodes, each of which counts once. Errors are those of
-// ByID, and generation.ErrNoOrders.
+// Similar, and generation.ErrNoOrders.
 func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	s := c.now.Load()
 	if s == nil {

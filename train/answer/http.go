@@ -156,7 +156,7 @@ func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any
 		waited := time.Since(began)
 		if err == nil {
 			// A model is asked before the turn, too: who waits for it computes nothing.
-			err = h.inTurn(r.Context(), func() { a.hear(r.Context()) }, func() (err error) {
+			err = h.inTurn(r.Context(), func() { a.askModel(r.Context()) }, func() (err error) {
 				body, err = answer(a, r)
 				return err
 			})
@@ -246,7 +246,7 @@ func embed(a *asking, _ *http.Request) (any, error) {
 	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {
 		return nil, badRequest{fmt.Errorf("texts has %d; there can be from 1 to %d", len(q.Texts), maxTexts)}
 	}
-	out, err := a.Embed(q.Texts, a.heard)
+	out, err := a.Embed(q.Texts, a.vectors)
 	if err != nil {
 		return nil, err
 	}

@@ -73,14 +73,14 @@ func (s *state) embed(texts []string, vectors [][]float32) (out []embedding.Reco
 	return out, without, err
 }
 
-// hear asks the model for the vectors of all texts of a request at once, of as many as a request may have embedded.
-func (a *asking) hear(ctx context.Context) {
+// askModel asks the model for the vectors of all texts of a request at once, of as many as a request may have embedded.
+func (a *asking) askModel(ctx context.Context) {
 	s := a.now.Load()
 	if s == nil || s.view == "" || a.encodes != nil && a.encodes() != nil {
 		return
 	}
 	texts := textsOf(a.body)
-	a.heard, _ = a.VectorsOf(ctx, texts[:min(len(texts), maxInputs)]) // the answers say what they lack
+	a.vectors, _ = a.VectorsOf(ctx, texts[:min(len(texts), maxInputs)]) // the answers say what they lack
 }
 
 // textsOf returns the texts of the body of a request of any kind. What is wrong with it, another will say.

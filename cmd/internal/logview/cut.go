@@ -84,7 +84,7 @@ func (c *Cut) Log() work.Log { return shardLogs{c} }
 
 type shardLogs struct{ cut *Cut }
 
-// Cut implements build.Log.
+// Cut implements work.Log.
 func (l shardLogs) Cut() map[int]int64 { return l.cut.Cut() }
 
 // compressed is about how many bytes of rows a byte of a stored object stands for.

@@ -67,7 +67,7 @@ type source interface {
 	// behind returns how much is not in the database yet, records of a topic or shards of a store, and sets the gauges;
 	// known is false before the source has answered.
 	behind() (n int64, known bool)
-	// about says in the log what is followed.
+	// describe says what is followed, for the log.
 	describe() (what string, attributes []any)
 	close()
 }

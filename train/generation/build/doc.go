@@ -8,16 +8,18 @@
 // Worker.Do for each task, in any process (worker.go). Do reads the plan and calls the function of the stage with a
 // work.Task. The functions are, in the order of a build:
 //
-//	graph       rows of the commit log become numbered nodes with links
-//	warmstart   what the generation takes of its parent
-//	vocabulary  features and projections of texts
-//	labels      features of labels, and the tree over them
-//	training    the training set and the encoder
-//	embeddings  the embeddings, and what they are worth
+//	graph        rows of the commit log become numbered nodes with links
+//	vocabulary   features and projections of texts
+//	behaviour    what items are ordered with, as a view of them
+//	vectors      the items' own vectors, as views
+//	linkweights  what the kinds of links weigh
+//	labels       features of labels, and the tree over them
+//	training     the training set and the encoder
+//	embeddings   the embeddings, and what they are worth
 //
 // The last task, finishGeneration, writes the document that makes the generation complete (finish.go). The objects that
-// tasks exchange are laid out by package sections. Imports run down this list: build, embeddings, training, labels,
-// vocabulary, warmstart, graph, work, stages and sections.
+// tasks exchange are laid out by package sections. Imports run up this list, and from graph to work, stages and
+// sections; behaviour, vectors, linkweights and labels do not know one another.
 //
 // # What holds
 //
