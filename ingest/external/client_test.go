@@ -396,3 +396,40 @@ func TestQuestionsDoNotWaitForLong(t *testing.T) {
 		t.Errorf("a question that is withdrawn: %v", err)
 	}
 }
+
+// Whatever an endpoint answers, each text has a vector of the right length or none, and errors have no key.
+func FuzzAnswer(f *testing.F) {
+	for _, answer := range []string{
+		`{"data":[{"index":1,"embedding":[1,0.5]},{"index":0,"embedding":[0,0]}]}`,
+		`{"data":[{"index":0,"embedding":[1,null]},{"index":1,"embedding":[1e39,1]}]}`,
+		`{"data":[{"embedding":[1]},{"embedding":"AACAPw=="}]}`,
+		`{"error":{"message":"the key s3cret-key is not known"}}`, `{"error":"too long"}`, `{"message":"no"}`, `[]`, ``,
+	} {
+		f.Add([]byte(answer))
+	}
+	c, err := New(Options{URL: "http://localhost/v1/embeddings", Model: "m", Dimensions: 2, Key: "s3cret-key"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if said := c.said(content); strings.Contains(said, "s3cret-key") || len(said) > 310 {
+			t.Errorf("an error says %q", said)
+		}
+		vectors, _, err := c.read(content, 2)
+		if err != nil {
+			return
+		}
+		if len(vectors) != 2 {
+			t.Fatalf("%d vectors of 2 texts", len(vectors))
+		}
+		for _, v := range vectors {
+			if v != nil && (len(v) != 2 || v[0] == 0 && v[1] == 0 || !finite(v)) {
+				t.Errorf("a vector is %v", v)
+			}
+		}
+	})
+}
+
+func finite(v []float32) bool {
+	return !slices.ContainsFunc(v, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) })
+}
