@@ -190,33 +190,9 @@ func (im *importer) writeNodes() (err error) {
 		if err := im.ctx.Err(); err != nil {
 			return err
 		}
-		n := node{ID: strconv.FormatInt(i, 10)}
-		if n.Text, err = im.texts.text(i); err != nil {
-			return err
-		}
-		label, known, err := value(labels)
+		n, err := im.node(i, labels, years, names)
 		if err != nil {
 			return err
-		}
-		if known {
-			n.Label = strconv.FormatInt(label, 10)
-		} else {
-			im.stats.WithoutClass++
-		}
-		if n.Year, _, err = value(years); err != nil {
-			return err
-		}
-		name, err := names.next(i)
-		if err != nil {
-			return err
-		}
-		if im.name == "asin" {
-			n.ASIN = name
-		} else {
-			n.PaperID = name
-		}
-		if n.Text == "" {
-			im.stats.WithoutText++
 		}
 		if err := lines.Encode(n); err != nil {
 			return err
@@ -225,6 +201,36 @@ func (im *importer) writeNodes() (err error) {
 		im.Progress.Add(1)
 	}
 	return nil
+}
+
+// node gathers node i, which is the next one of all files.
+func (im *importer) node(i int64, labels, years column, names *names) (n node, err error) {
+	n.ID = strconv.FormatInt(i, 10)
+	if n.Text, err = im.texts.text(i); err != nil {
+		return n, err
+	}
+	if n.Text == "" {
+		im.stats.WithoutText++
+	}
+	label, known, err := value(labels)
+	if err != nil {
+		return n, err
+	}
+	if known {
+		n.Label = strconv.FormatInt(label, 10)
+	} else {
+		im.stats.WithoutClass++
+	}
+	if n.Year, _, err = value(years); err != nil {
+		return n, err
+	}
+	name, err := names.next(i)
+	if im.name == "asin" {
+		n.ASIN = name
+	} else {
+		n.PaperID = name
+	}
+	return n, err
 }
 
 // perNode opens a value per node: a CSV file in raw, or an array of an npz file there.

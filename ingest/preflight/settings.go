@@ -29,28 +29,40 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 		return []string{fmt.Sprintf("whether the topics keep their records was not checked (DescribeConfigs on "+
 			"them allows it): %v", err)}, nil
 	}
+	return retentionWarnings(o, have), compacted(o, have)
+}
+
+// compacted returns ErrCompacted for topics that compaction takes facts from.
+func compacted(o Options, have map[string]client.TopicSettings) error {
 	var errs []error
-	compacted := func(topic, why string) {
+	check := func(topic, why string) {
 		if have[topic].Compact {
 			errs = append(errs, fmt.Errorf("kafka topic %q: %w: %s; set cleanup.policy=delete and retention.ms=-1, "+
 				"and send again what compaction has removed", topic, ErrCompacted, why))
 		}
 	}
+	t := o.Topics
 	if o.Mapping.Edges.Mode != decode.Replace {
-		compacted(t.Edges, "with ingest.edges.mode add, an edge's record does not replace the one before it of "+
+		check(t.Edges, "with ingest.edges.mode add, an edge's record does not replace the one before it of "+
 			"the same source")
 	}
 	for _, topic := range t.OneKind {
-		compacted(topic, "an edge's record does not replace the one before it of the same source")
+		check(topic, "an edge's record does not replace the one before it of the same source")
 	}
 	if t.Mirror != "" {
-		compacted(t.Mirror, "it carries many facts per key")
+		check(t.Mirror, "it carries many facts per key")
 	}
+	return errors.Join(errs...)
+}
+
+// retentionWarnings warns of topics that lose what somebody needs, or keep what nobody does.
+func retentionWarnings(o Options, have map[string]client.TopicSettings) (warnings []string) {
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	t := o.Topics
 	for _, topic := range t.Inputs() {
 		if s := have[topic]; !s.Keeps() {
-			warnings = append(warnings, fmt.Sprintf("kafka topic %q deletes its records (%s): a shard that has to be "+
-				"built again would lack what is gone; set retention.ms=-1 and retention.bytes=-1",
-				topic, retention(s)))
+			warn("kafka topic %q deletes its records (%s): a shard that has to be built again would lack what is "+
+				"gone; set retention.ms=-1 and retention.bytes=-1", topic, retention(s))
 		}
 	}
 	for _, in := range []struct {
@@ -59,23 +71,22 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 	}{{t.Source(t.Nodes), o.Mapping.Nodes.Debezium},
 		{t.Source(t.Edges), o.Mapping.Edges.Debezium}} {
 		if in.changes && have[in.topic].Compact {
-			warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: compaction may leave the "+
-				"tombstone of a deleted row alone, which says nothing without the deletion before it; set "+
-				"cleanup.policy=delete, or min.compaction.lag.ms above the longest time that the pipeline may be away",
-				in.topic))
+			warn("kafka topic %q is compacted: compaction may leave the tombstone of a deleted row alone, which says "+
+				"nothing without the deletion before it; set cleanup.policy=delete, or min.compaction.lag.ms above "+
+				"the longest time that the pipeline may be away", in.topic)
 		}
 	}
 	for _, topic := range []string{t.Embeddings, t.Canary} {
 		if s, ok := have[topic]; ok && !s.Compact {
-			warnings = append(warnings, fmt.Sprintf("kafka topic %q is not compacted: it keeps every embedding ever "+
-				"published, or deletes current ones by age; set cleanup.policy=compact", topic))
+			warn("kafka topic %q is not compacted: it keeps every embedding ever published, or deletes current ones "+
+				"by age; set cleanup.policy=compact", topic)
 		}
 	}
 	if have[t.DeadLetters].Compact {
-		warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: of a key's dead letters only the "+
-			"last is kept; set cleanup.policy=delete", t.DeadLetters))
+		warn("kafka topic %q is compacted: of a key's dead letters only the last is kept; set cleanup.policy=delete",
+			t.DeadLetters)
 	}
-	return warnings, errors.Join(errs...)
+	return warnings
 }
 
 func retention(s client.TopicSettings) string {

@@ -300,20 +300,37 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 			b.Progress.Last[serial] = offset
 		}
 	}
-	type place struct {
-		serial int64
-		id     string
+	newest, err := f.newestOf(partition, records, &b.Progress)
+	if err != nil {
+		return b, err
 	}
+	for _, t := range f.catalog.Tables {
+		if c := changeOf(t, records, newest); len(c.Upserts)+len(c.Deletes)+len(c.Attributes) > 0 {
+			b.Changes = append(b.Changes, c)
+		}
+	}
+	return b, nil
+}
+
+// place is a row of a table.
+type place struct {
+	serial int64
+	id     string
+}
+
+// newestOf returns the newest record of each row that the records change, attributes apart, and notes in the progress
+// what else they say.
+func (f *Follower) newestOf(partition int, records []Record, progress *Progress) (map[place]Record, error) {
 	newest := map[place]Record{}
 	for _, r := range records {
 		switch {
 		case r.OfAttributes:
 		case r.Completion != nil:
-			if b.Progress.Completed == nil {
-				b.Progress.Completed = map[int]Completed{}
+			if progress.Completed == nil {
+				progress.Completed = map[int]Completed{}
 			}
 			c := r.Completion
-			b.Progress.Completed[c.Shard] = Completed{c.Generation, c.Shards, r.Offset}
+			progress.Completed[c.Shard] = Completed{c.Generation, c.Shards, r.Offset}
 		case r.Deleted:
 			for _, t := range f.catalog.Tables {
 				if !t.Retired {
@@ -324,38 +341,38 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 		default:
 			t := f.catalog.find(r.Generation)
 			if len(r.Vector) > 0 && len(r.Vector) != t.Dim {
-				return b, fmt.Errorf("%w: the vector of %q, partition %d, offset %d, has %d; others of generation %d "+
-					"have %d. If sink.embedding_dim has changed, wait until all is published with the new one, set "+
-					"sinks.dimensions to it, and run 'giantstream sink refill'", ErrDimension, r.NodeID, partition,
+				return nil, fmt.Errorf("%w: the vector of %q, partition %d, offset %d, has %d; others of generation "+
+					"%d have %d. If sink.embedding_dim has changed, wait until all is published with the new one, "+
+					"set sinks.dimensions to it, and run 'giantstream sink refill'", ErrDimension, r.NodeID, partition,
 					r.Offset, len(r.Vector), r.Generation, t.Dim)
 			}
 			newest[place{t.Serial, r.NodeID}] = r
-			b.Progress.Last[t.Serial] = r.Offset
+			progress.Last[t.Serial] = r.Offset
 		}
 	}
-	for _, t := range f.catalog.Tables {
-		c := Change{Table: t}
-		for at, r := range newest {
-			switch {
-			case at.serial != t.Serial:
-			case r.Deleted:
-				c.Deletes = append(c.Deletes, r)
-			default:
-				c.Upserts = append(c.Upserts, r)
-			}
-		}
-		c.addAttributes(records, func(id string) (Record, bool) {
-			r, ok := newest[place{t.Serial, id}]
-			return r, ok
-		})
-		if len(c.Upserts)+len(c.Deletes)+len(c.Attributes) > 0 {
-			order := func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) }
-			slices.SortFunc(c.Upserts, order)
-			slices.SortFunc(c.Deletes, order)
-			b.Changes = append(b.Changes, c)
+	return newest, nil
+}
+
+// changeOf says what the records change in a table, in the order of their offsets.
+func changeOf(t Table, records []Record, newest map[place]Record) Change {
+	c := Change{Table: t}
+	for at, r := range newest {
+		switch {
+		case at.serial != t.Serial:
+		case r.Deleted:
+			c.Deletes = append(c.Deletes, r)
+		default:
+			c.Upserts = append(c.Upserts, r)
 		}
 	}
-	return b, nil
+	c.addAttributes(records, func(id string) (Record, bool) {
+		r, ok := newest[place{t.Serial, id}]
+		return r, ok
+	})
+	order := func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) }
+	slices.SortFunc(c.Upserts, order)
+	slices.SortFunc(c.Deletes, order)
+	return c
 }
 
 // addAttributes adds the newest attributes of each node. other returns the newest of its other records: attributes that

@@ -309,6 +309,20 @@ func (p *pending) batchBytes() int {
 // engine. window is that of the marks; 0 leaves the marks out.
 func (p *pending) write(b *pebble.Batch, window int64) error {
 	nodes := p.inOrder()
+	if err := writeLinks(b, nodes); err != nil {
+		return err
+	}
+	if window != 0 {
+		if err := errors.Join(writeMarks(b, nodes, window), p.orders.writeMarks(b, window),
+			p.vectors.writeMarks(b, window)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(writeHeaders(b, nodes), p.orders.write(b), p.vectors.write(b), writeAttributes(b, nodes),
+		writeTexts(b, nodes))
+}
+
+func writeLinks(b *pebble.Batch, nodes []*pendingNode) error {
 	var key, value []byte
 	for _, n := range nodes {
 		links := n.facts.links.inOrder()
@@ -321,8 +335,13 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			}
 		}
 	}
+	return nil
+}
+
+func writeMarks(b *pebble.Batch, nodes []*pendingNode, window int64) error {
+	var key, value []byte
 	for _, n := range nodes {
-		if window == 0 || n.mark == 0 || n.markWritten {
+		if n.mark == 0 || n.markWritten {
 			continue
 		}
 		key, value = dirtyKey(key, window, n.id), append(value[:0], n.mark)
@@ -330,11 +349,11 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			return err
 		}
 	}
-	if window != 0 {
-		if err := errors.Join(p.orders.writeMarks(b, window), p.vectors.writeMarks(b, window)); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+func writeHeaders(b *pebble.Batch, nodes []*pendingNode) error {
+	var key, value []byte
 	for _, n := range nodes {
 		if !n.headerSet {
 			continue
@@ -344,9 +363,11 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			return err
 		}
 	}
-	if err := errors.Join(p.orders.write(b), p.vectors.write(b)); err != nil {
-		return err
-	}
+	return nil
+}
+
+func writeAttributes(b *pebble.Batch, nodes []*pendingNode) error {
+	var key, value []byte
 	for _, n := range nodes {
 		for i := range n.facts.attributes {
 			if s := &n.facts.attributes[i]; s.set {
@@ -357,12 +378,17 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			}
 		}
 	}
+	return nil
+}
+
+// writeTexts writes the texts of nodes that exist, and removes those of the others.
+func writeTexts(b *pebble.Batch, nodes []*pendingNode) (err error) {
+	var key []byte
 	for _, n := range nodes {
 		f := n.facts
 		if !f.textSet {
 			continue
 		}
-		var err error
 		if n.header.exists() {
 			op := b.SetDeferred(textKeyBytes(n.id), textBytes(f.text, f.class)) // texts are most of a batch
 			textKey(op.Key, n.id)

@@ -206,34 +206,8 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 			console.Plain(notes))
 	}
 	p.Line("")
-	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FIELD\tPATH\tFILLED\tRECORDS\t")
-	for _, f := range s.Fields {
-		if f.Filled.Filled == 0 && !f.Required && f.DidYouMean == "" {
-			continue
-		}
-		note := ""
-		if f.Absent {
-			note = "no record has it"
-		}
-		if f.DidYouMean != "" {
-			note += fmt.Sprintf("; did you mean %s?", preview.QuotePath(console.Plain(f.DidYouMean)))
-		}
-		rate := "-"
-		if f.Records > 0 {
-			rate = command.Percent(f.Filled.Filled, f.Records)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Field, console.Plain(f.Path), rate,
-			console.Count(f.Filled.Filled), note)
-	}
-	p.Keep(w.Flush())
-	if len(s.Rows) > 0 {
-		p.Line("")
-		for _, row := range s.Rows {
-			fmt.Fprintf(w, "%s\t%s\n", command.Shorten(row.ID, 24), rowText(&row))
-		}
-		p.Keep(w.Flush())
-	}
+	printFields(p, s)
+	printRows(p, s)
 	for i, of := range s.Vectors {
 		if i == 0 {
 			p.Line("")
@@ -256,6 +230,44 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 		p.Line("dead letters  %s %s, such as %s: %s", console.Count(f.Records), f.Code, console.Plain(f.Example),
 			console.Plain(f.Message))
 	}
+}
+
+// printFields prints how many records have each field of the mapping.
+func printFields(p *command.Printer, s *preview.Side) {
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FIELD\tPATH\tFILLED\tRECORDS\t")
+	for _, f := range s.Fields {
+		if f.Filled.Filled == 0 && !f.Required && f.DidYouMean == "" {
+			continue
+		}
+		note := ""
+		if f.Absent {
+			note = "no record has it"
+		}
+		if f.DidYouMean != "" {
+			note += fmt.Sprintf("; did you mean %s?", preview.QuotePath(console.Plain(f.DidYouMean)))
+		}
+		rate := "-"
+		if f.Records > 0 {
+			rate = command.Percent(f.Filled.Filled, f.Records)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Field, console.Plain(f.Path), rate,
+			console.Count(f.Filled.Filled), note)
+	}
+	p.Keep(w.Flush())
+}
+
+// printRows prints what some records state.
+func printRows(p *command.Printer, s *preview.Side) {
+	if len(s.Rows) == 0 {
+		return
+	}
+	p.Line("")
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	for _, row := range s.Rows {
+		fmt.Fprintf(w, "%s\t%s\n", command.Shorten(row.ID, 24), rowText(&row))
+	}
+	p.Keep(w.Flush())
 }
 
 // rowText shows what a record states of a node.

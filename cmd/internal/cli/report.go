@@ -71,6 +71,28 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	default:
 		p.Heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}
+	r.printSent(p)
+	if d != nil {
+		printGraph(p, d)
+	}
+	printRead(p, r.Read)
+	if r.DeadLetters.Total > 0 {
+		p.Line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
+	}
+	for _, l := range r.Lost {
+		p.Line("LOST          %s", l)
+	}
+	if r.Shrunk != "" {
+		p.Line("LOST          %s", r.Shrunk)
+	}
+	if d != nil {
+		r.printGeneration(p, cfg, d)
+	}
+	return p.Err
+}
+
+// printSent prints what was sent from files, and what may be wrong with it.
+func (r *runReport) printSent(p *command.Printer) {
 	if s := r.Sent; s != nil {
 		p.Line("sent          %s and %s%s", command.Plural(s.Nodes, "node record"),
 			command.Plural(s.Edges, "edge record"), earlier(s.Resumed))
@@ -88,22 +110,10 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 			p.Line("              %s", warning)
 		}
 	}
-	if d != nil {
-		printGraph(p, d)
-	}
-	printRead(p, r.Read)
-	if r.DeadLetters.Total > 0 {
-		p.Line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
-	}
-	for _, l := range r.Lost {
-		p.Line("LOST          %s", l)
-	}
-	if r.Shrunk != "" {
-		p.Line("LOST          %s", r.Shrunk)
-	}
-	if d == nil {
-		return p.Err
-	}
+}
+
+// printGeneration prints what the generation that is served is worth, what took how long, and where things are.
+func (r *runReport) printGeneration(p *command.Printer, cfg *config.Config, d *generation.Doc) {
 	printTree(p, d)
 	p.Line("")
 	printEvaluation(p, d)
@@ -130,7 +140,6 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.Line("giantstream similar ID --store %s", dir)
 		p.Line("giantstream report --store %s -o page.html", dir)
 	}
-	return p.Err
 }
 
 // printRead prints what became of the records that were read, an input a line.

@@ -137,13 +137,36 @@ func changesSince(before, after *generation.Doc) (*changes, error) {
 		return nil, nil
 	}
 	c := &changes{Parent: before}
+	if err := c.addSettings(before, after); err != nil {
+		return nil, err
+	}
+	c.count("nodes", before.Graph.Nodes, after.Graph.Nodes)
+	c.count("links", before.Graph.Links, after.Graph.Links)
+	c.count("nodes without a neighbour", before.Graph.Isolated, after.Graph.Isolated)
+	c.count("classes", before.Graph.Classes, after.Graph.Classes)
+	c.count("n-grams", before.Vectorizer.Features, after.Vectorizer.Features)
+	c.ratio("share of unknown n-grams", before.Vectorizer.UnknownShare, after.Vectorizer.UnknownShare)
+	c.count("clusters of the finest level", finest(before), finest(after))
+	c.ratio("cosine to the leaf’s centre", before.Tree.MeanCosine, after.Tree.MeanCosine)
+	for _, e := range after.Evaluation {
+		for _, o := range before.Evaluation {
+			if o.Encoder == e.Encoder {
+				c.addEvaluation(o, e)
+			}
+		}
+	}
+	return c, nil
+}
+
+// addSettings adds those that differ.
+func (c *changes) addSettings(before, after *generation.Doc) error {
 	old, err := settings(before.Settings)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	now, err := settings(after.Settings)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	values := map[string]string{}
 	for _, s := range old {
@@ -158,45 +181,37 @@ func changesSince(before, after *generation.Doc) (*changes, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		c.Settings = append(c.Settings, difference{name, values[name], "", ""})
 	}
-	count := func(name string, a, b int) {
-		by := console.Count(b - a)
-		if b > a {
-			by = "+" + by
-		}
-		c.Figures = append(c.Figures, difference{name, console.Count(a), console.Count(b), by})
+	return nil
+}
+
+// addEvaluation adds the figures of an encoder.
+func (c *changes) addEvaluation(before, after fit.Evaluation) {
+	name := fit.Title(after.Encoder) + ": "
+	if before.Links != nil && after.Links != nil {
+		c.ratio(name+"link AUC", before.Links.AUC, after.Links.AUC)
+		c.ratio(name+"MRR", before.Links.MRR, after.Links.MRR)
+		c.ratio(name+"hits@10", before.Links.Hits10, after.Links.Hits10)
 	}
-	ratio := func(name string, a, b float64) {
-		c.Figures = append(c.Figures, difference{name, fmt.Sprintf("%.3f", a), fmt.Sprintf("%.3f", b),
-			fmt.Sprintf("%+.3f", b-a)})
-	}
-	count("nodes", before.Graph.Nodes, after.Graph.Nodes)
-	count("links", before.Graph.Links, after.Graph.Links)
-	count("nodes without a neighbour", before.Graph.Isolated, after.Graph.Isolated)
-	count("classes", before.Graph.Classes, after.Graph.Classes)
-	count("n-grams", before.Vectorizer.Features, after.Vectorizer.Features)
-	ratio("share of unknown n-grams", before.Vectorizer.UnknownShare, after.Vectorizer.UnknownShare)
-	count("clusters of the finest level", finest(before), finest(after))
-	ratio("cosine to the leaf’s centre", before.Tree.MeanCosine, after.Tree.MeanCosine)
-	for _, e := range after.Evaluation {
-		for _, o := range before.Evaluation {
-			if o.Encoder != e.Encoder {
-				continue
-			}
-			name := fit.Title(e.Encoder) + ": "
-			if o.Links != nil && e.Links != nil {
-				ratio(name+"link AUC", o.Links.AUC, e.Links.AUC)
-				ratio(name+"MRR", o.Links.MRR, e.Links.MRR)
-				ratio(name+"hits@10", o.Links.Hits10, e.Links.Hits10)
-			}
-			for k := range min(len(o.Probes), len(e.Probes)) {
-				if o.Probes[k].Rate == e.Probes[k].Rate {
-					ratio(fmt.Sprintf("%sclass, %g %% labelled", name, 100*e.Probes[k].Rate), o.Probes[k].Accuracy,
-						e.Probes[k].Accuracy)
-				}
-			}
+	for k := range min(len(before.Probes), len(after.Probes)) {
+		if o, e := before.Probes[k], after.Probes[k]; o.Rate == e.Rate {
+			c.ratio(fmt.Sprintf("%sclass, %g %% labelled", name, 100*e.Rate), o.Accuracy, e.Accuracy)
 		}
 	}
-	return c, nil
+}
+
+// count adds a number of things.
+func (c *changes) count(name string, before, after int) {
+	by := console.Count(after - before)
+	if after > before {
+		by = "+" + by
+	}
+	c.Figures = append(c.Figures, difference{name, console.Count(before), console.Count(after), by})
+}
+
+// ratio adds a figure between 0 and 1.
+func (c *changes) ratio(name string, before, after float64) {
+	c.Figures = append(c.Figures, difference{name, fmt.Sprintf("%.3f", before), fmt.Sprintf("%.3f", after),
+		fmt.Sprintf("%+.3f", after-before)})
 }
 
 func finest(doc *generation.Doc) int {

@@ -172,45 +172,9 @@ func (st *Status) checkNewest(ctx context.Context, store sink.Store) (err error)
 func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Status, err error) {
 	st = &Status{Store: store.URL(), Identity: id}
 	for p := range id.Shards {
-		s := Shard{Shard: p}
-		if s.Published, err = commitlog.LoadPublished(ctx, store, p); err != nil {
-			return nil, err
-		}
-		canary, err := commitlog.Canary.Load(ctx, store, p)
+		s, err := st.readShard(ctx, store, p)
 		if err != nil {
 			return nil, err
-		}
-		if canary.Generation > 0 {
-			s.Canary = &canary
-		}
-		m, err := commitlog.Head(ctx, store, p)
-		if errors.Is(err, commitlog.ErrDamaged) {
-			s.Damage, err = err.Error(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		st.heads = append(st.heads, m)
-		if m != nil {
-			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
-			s.Orders, s.Lines = m.Orders, m.Lines
-			st.horizon = max(st.horizon, m.OrderHorizon)
-			s.Worker = m.Writer
-			s.Lost, s.broker = m.ShardLosses(), m.BrokerOffsets()
-		}
-		c, err := checkpoint.Newest(ctx, store, p)
-		if err != nil {
-			return nil, err
-		}
-		if c != nil {
-			s.Checkpoint = &Checkpoint{c.Seq, c.Bytes(), c.Created}
-		}
-		warm, err := checkpoint.ReadStandby(ctx, store, p)
-		if err != nil {
-			return nil, err
-		}
-		if warm.Number > 0 {
-			s.Standby = &warm.Standby
 		}
 		st.Nodes += s.Nodes
 		st.Edges += s.Edges
@@ -232,6 +196,48 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 	return st, err
 }
 
+// readShard reads what the store has of a shard, and notes its head.
+func (st *Status) readShard(ctx context.Context, store sink.Store, p int) (s Shard, err error) {
+	s.Shard = p
+	if s.Published, err = commitlog.LoadPublished(ctx, store, p); err != nil {
+		return s, err
+	}
+	canary, err := commitlog.Canary.Load(ctx, store, p)
+	if err != nil {
+		return s, err
+	}
+	if canary.Generation > 0 {
+		s.Canary = &canary
+	}
+	m, err := commitlog.Head(ctx, store, p)
+	if errors.Is(err, commitlog.ErrDamaged) {
+		s.Damage, err = err.Error(), nil
+	}
+	if err != nil {
+		return s, err
+	}
+	st.heads = append(st.heads, m)
+	if m != nil {
+		s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
+		s.Orders, s.Lines = m.Orders, m.Lines
+		st.horizon = max(st.horizon, m.OrderHorizon)
+		s.Worker = m.Writer
+		s.Lost, s.broker = m.ShardLosses(), m.BrokerOffsets()
+	}
+	c, err := checkpoint.Newest(ctx, store, p)
+	if err != nil {
+		return s, err
+	}
+	if c != nil {
+		s.Checkpoint = &Checkpoint{c.Seq, c.Bytes(), c.Created}
+	}
+	warm, err := checkpoint.ReadStandby(ctx, store, p)
+	if err == nil && warm.Number > 0 {
+		s.Standby = &warm.Standby
+	}
+	return s, err
+}
+
 // CountRead sets Read.
 func (st *Status) CountRead(cfg *config.Config) {
 	st.Read = ingesting.OutcomesOf(st.heads, wiring.TopicsOf(cfg))
@@ -249,37 +255,8 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 		return err
 	}
 	for _, g := range gens {
-		d, err := generation.Load(ctx, store, g)
-		if errors.Is(err, generation.ErrNone) {
-			continue
-		}
-		if errors.Is(err, generation.ErrDamaged) {
-			st.Generations = append(st.Generations,
-				Generation{Generation: g, Status: Damaged, Damage: err.Error()})
-			continue
-		}
-		if err != nil {
+		if err := st.readGeneration(ctx, store, g, &latest, choice); err != nil {
 			return err
-		}
-		summary := d.Summary()
-		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status,
-			Standing: choice.Standing(d), Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes,
-			Created: d.Created, Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
-			NeighboursKept: summary.NeighboursKept, Warning: GateWarning(d)})
-		if d.Complete() {
-			st.History = d.History
-		}
-		mark, err := generation.Damaged(ctx, store, g)
-		if err != nil {
-			return err
-		}
-		last := &st.Generations[len(st.Generations)-1]
-		if mark != nil {
-			last.Status, last.Damage = Damaged, mark.Reason
-		}
-		if d.Status == generation.Refused && latest.Current != nil && latest.Current.Generation == g {
-			last.Warning = fmt.Sprintf("generation %d is served, because people have decided so, although %s", g,
-				d.Warning())
 		}
 	}
 	if latest.Current == nil {
@@ -295,18 +272,60 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 	if st.Drift != nil && st.Drift.Generation != st.Served {
 		st.Drift = nil
 	}
+	st.countPublished()
+	return nil
+}
+
+// readGeneration adds a generation, unless it was removed meanwhile.
+func (st *Status) readGeneration(ctx context.Context, store sink.Store, g int64, latest *generation.Latest,
+	choice *generation.Choice) error {
+	d, err := generation.Load(ctx, store, g)
+	switch {
+	case errors.Is(err, generation.ErrNone):
+		return nil
+	case errors.Is(err, generation.ErrDamaged):
+		st.Generations = append(st.Generations, Generation{Generation: g, Status: Damaged, Damage: err.Error()})
+		return nil
+	case err != nil:
+		return err
+	}
+	if d.Complete() {
+		st.History = d.History
+	}
+	summary := d.Summary()
+	one := Generation{Generation: g, Status: d.Status,
+		Standing: choice.Standing(d), Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes,
+		Created: d.Created, Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
+		NeighboursKept: summary.NeighboursKept, Warning: GateWarning(d)}
+	mark, err := generation.Damaged(ctx, store, g)
+	if err != nil {
+		return err
+	}
+	if mark != nil {
+		one.Status, one.Damage = Damaged, mark.Reason
+	}
+	if d.Status == generation.Refused && latest.Current != nil && latest.Current.Generation == g {
+		one.Warning = fmt.Sprintf("generation %d is served, because people have decided so, although %s", g,
+			d.Warning())
+	}
+	st.Generations = append(st.Generations, one)
+	return nil
+}
+
+// countPublished counts the shards that are published with the generation that is served, and with the canary.
+func (st *Status) countPublished() {
 	for _, s := range st.Shards {
-		if s.Seq > 0 {
-			st.Publishing.Shards++
-			if s.Published.Generation == st.Served {
-				st.Publishing.Published++
-			}
-			if c := st.Canary; c != nil && s.Canary != nil && s.Canary.Generation == c.Generation {
-				c.Published++
-			}
+		if s.Seq == 0 {
+			continue
+		}
+		st.Publishing.Shards++
+		if s.Published.Generation == st.Served {
+			st.Publishing.Published++
+		}
+		if c := st.Canary; c != nil && s.Canary != nil && s.Canary.Generation == c.Generation {
+			c.Published++
 		}
 	}
-	return nil
 }
 
 // readChoice reads what is to be served. A choice that is damaged is noted, and no error.

@@ -77,49 +77,73 @@ func (t *Training) weighVectors(ctx context.Context, pairs *eval.Pairs, v hybrid
 	if err != nil {
 		return nil, nil, err
 	}
-	n, from := v.Len(), v.Len()
+	from := v.Len()
 	for _, own := range v.Vectors {
 		from -= own.Items.Dim()
 	}
-	// known are the columns of views that are decided. What is refused is 0.
-	known := make([]float32, len(views))
-	for at := 0; at < len(views); at += n {
-		copy(known[at:at+from], views[at:])
-	}
-	room := make([]float32, len(views))
-	try := func(from, to int, weight float32) eval.Scores {
-		copy(room, known)
-		for at := 0; at < len(room); at += n {
-			numeric.Axpy(weight, views[at+from:at+to], room[at+from:at+to])
-		}
-		numeric.NormalizeRows(room, n)
-		return pairs.Scores(room, n)
-	}
+	w := newVectorWeigher(pairs, views, v.Len(), from)
 	for k, own := range v.Vectors {
 		s, to := &stats[asked[k]], from+own.Items.Dim()
-		without := try(from, to, 0)
-		s.Without = without.AUC()
-		with := make([]eval.Scores, len(vectorWeights))
-		best := 0
-		for i, w := range vectorWeights {
-			if with[i] = try(from, to, w); with[i].AUC() > with[best].AUC() {
-				best = i
-			}
-		}
-		least := with[best].AUC() - nearBest*with[best].GainError(without)
-		best = slices.IndexFunc(with, func(c eval.Scores) bool { return c.AUC() >= least })
-		s.With, s.Error = with[best].AUC(), with[best].GainError(without)
-		if s.With-s.Without > significantGain*s.Error {
-			s.Weight = vectorWeights[best]
+		if w.weigh(s, from, to); s.Weight != 0 {
 			own.Items = own.Items.WithWeight(s.Weight)
 			kept = append(kept, own)
-			for at := 0; at < len(views); at += n {
-				numeric.Axpy(s.Weight, views[at+from:at+to], known[at+from:at+to])
-			}
 		}
 		from = to
 	}
 	return kept, stats, nil
+}
+
+// vectorWeigher decides what views of the nodes of some pairs weigh.
+type vectorWeigher struct {
+	pairs *eval.Pairs
+	n     int       // columns of views
+	views []float32 // by node
+	// known are the columns of views that are decided, times their weights. What is refused is 0, as are those to be
+	// decided.
+	known []float32
+	room  []float32
+}
+
+// newVectorWeigher returns one that knows the first columns of views.
+func newVectorWeigher(pairs *eval.Pairs, views []float32, n, first int) *vectorWeigher {
+	w := &vectorWeigher{pairs, n, views, make([]float32, len(views)), make([]float32, len(views))}
+	for at := 0; at < len(views); at += n {
+		copy(w.known[at:at+first], views[at:])
+	}
+	return w
+}
+
+// try returns the scores of the pairs with columns at a weight beside those that are known.
+func (w *vectorWeigher) try(from, to int, weight float32) eval.Scores {
+	copy(w.room, w.known)
+	for at := 0; at < len(w.room); at += w.n {
+		numeric.Axpy(weight, w.views[at+from:at+to], w.room[at+from:at+to])
+	}
+	numeric.NormalizeRows(w.room, w.n)
+	return w.pairs.Scores(w.room, w.n)
+}
+
+// weigh decides what the columns of a vector weigh: the least weight that is about as good as the best, if it is surely
+// better than none.
+func (w *vectorWeigher) weigh(s *VectorStats, from, to int) {
+	without := w.try(from, to, 0)
+	s.Without = without.AUC()
+	with := make([]eval.Scores, len(vectorWeights))
+	best := 0
+	for i, weight := range vectorWeights {
+		if with[i] = w.try(from, to, weight); with[i].AUC() > with[best].AUC() {
+			best = i
+		}
+	}
+	least := with[best].AUC() - nearBest*with[best].GainError(without)
+	best = slices.IndexFunc(with, func(c eval.Scores) bool { return c.AUC() >= least })
+	s.With, s.Error = with[best].AUC(), with[best].GainError(without)
+	if s.With-s.Without > significantGain*s.Error {
+		s.Weight = vectorWeights[best]
+		for at := 0; at < len(w.views); at += w.n {
+			numeric.Axpy(s.Weight, w.views[at+from:at+to], w.known[at+from:at+to])
+		}
+	}
 }
 
 // vectorMetric says which directions of the rows u of a vector count: M with M·Mᵀ = W·Wᵀ, where Wᵀu is the best linear

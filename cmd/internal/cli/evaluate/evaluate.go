@@ -234,7 +234,7 @@ type coldStartRow struct {
 	name    string
 	edges   func(fit.Evaluation) int // hidden edges, nil where there are none by nature
 	nodes   func(fit.Evaluation) int // with a class
-	figures []func(fit.Evaluation) (float64, bool)
+	figures []valueOf
 }
 
 // cases gives the mean numbers of edges and nodes of a group's figures.
@@ -260,29 +260,6 @@ func coldStartRows(result []study.Comparison, rates []float64) (rows []coldStart
 		return nil
 	}
 	first := result[0].Runs[0]
-	links := func(of func(fit.Evaluation) *eval.LinkMetrics) (out []func(fit.Evaluation) (float64, bool)) {
-		for _, get := range []func(*eval.LinkMetrics) float64{
-			func(m *eval.LinkMetrics) float64 { return m.AUC },
-			func(m *eval.LinkMetrics) float64 { return m.MRR },
-			func(m *eval.LinkMetrics) float64 { return m.Hits10 },
-		} {
-			out = append(out, func(e fit.Evaluation) (float64, bool) {
-				if m := of(e); m != nil {
-					return get(m), true
-				}
-				return 0, false
-			})
-		}
-		return out
-	}
-	class := func(of func(fit.Evaluation) *eval.ClassMetrics) func(fit.Evaluation) (float64, bool) {
-		return func(e fit.Evaluation) (float64, bool) {
-			if m := of(e); m != nil {
-				return m.Accuracy, true
-			}
-			return 0, false
-		}
-	}
 	unseen := func(e fit.Evaluation) *fit.UnseenFigures {
 		if e.Unseen == nil {
 			return &fit.UnseenFigures{} // of a split that left nothing to learn from
@@ -293,44 +270,77 @@ func coldStartRows(result []study.Comparison, rates []float64) (rows []coldStart
 		rows = append(rows, coldStartRow{name: "unseen nodes",
 			edges: func(e fit.Evaluation) int { return unseen(e).Edges },
 			nodes: func(e fit.Evaluation) int { return unseen(e).Labelled },
-			figures: append(links(func(e fit.Evaluation) *eval.LinkMetrics { return unseen(e).Links }),
-				class(func(e fit.Evaluation) *eval.ClassMetrics { return unseen(e).Classes }))})
+			figures: append(linkFigures(func(e fit.Evaluation) *eval.LinkMetrics { return unseen(e).Links }),
+				accuracy(func(e fit.Evaluation) *eval.ClassMetrics { return unseen(e).Classes }))})
 	}
-	isolated := coldStartRow{name: "isolated nodes",
-		nodes: func(e fit.Evaluation) int {
-			if e.Isolated == nil {
-				return 0
-			}
-			return e.Isolated.Nodes
-		},
-		figures: []func(fit.Evaluation) (float64, bool){nil, nil, nil,
-			class(func(e fit.Evaluation) *eval.ClassMetrics { return e.Isolated })}}
 	if first.Isolated != nil {
-		rows = append(rows, isolated)
+		rows = append(rows, coldStartRow{name: "isolated nodes",
+			nodes: func(e fit.Evaluation) int {
+				if e.Isolated == nil {
+					return 0
+				}
+				return e.Isolated.Nodes
+			},
+			figures: []valueOf{nil, nil, nil,
+				accuracy(func(e fit.Evaluation) *eval.ClassMetrics { return e.Isolated })}})
 	}
 	for k, b := range first.ByDegree {
-		if b.Edges == 0 && b.Labelled == 0 {
-			continue
+		if b.Edges > 0 || b.Labelled > 0 {
+			rows = append(rows, degreeRow(k, b.Degree, len(rates) > 0))
 		}
-		row := coldStartRow{name: "degree " + b.Degree,
-			edges:   func(e fit.Evaluation) int { return e.ByDegree[k].Edges },
-			nodes:   func(e fit.Evaluation) int { return e.ByDegree[k].Labelled },
-			figures: links(func(e fit.Evaluation) *eval.LinkMetrics { return e.ByDegree[k].Links })}
-		// The class column has the largest rate.
-		row.figures = append(row.figures, class(func(e fit.Evaluation) *eval.ClassMetrics {
-			classes := e.ByDegree[k].Classes
-			if len(classes) == 0 || len(rates) == 0 {
-				return nil
-			}
-			return &classes[len(classes)-1].ClassMetrics
-		}))
-		rows = append(rows, row)
 	}
 	return rows
 }
 
+// degreeRow is the row of bucket k of the degrees.
+func degreeRow(k int, degree string, probed bool) coldStartRow {
+	row := coldStartRow{name: "degree " + degree,
+		edges:   func(e fit.Evaluation) int { return e.ByDegree[k].Edges },
+		nodes:   func(e fit.Evaluation) int { return e.ByDegree[k].Labelled },
+		figures: linkFigures(func(e fit.Evaluation) *eval.LinkMetrics { return e.ByDegree[k].Links })}
+	// The class column has the largest rate.
+	row.figures = append(row.figures, accuracy(func(e fit.Evaluation) *eval.ClassMetrics {
+		classes := e.ByDegree[k].Classes
+		if len(classes) == 0 || !probed {
+			return nil
+		}
+		return &classes[len(classes)-1].ClassMetrics
+	}))
+	return row
+}
+
+// valueOf reads a figure of an evaluation, if it has that.
+type valueOf = func(fit.Evaluation) (float64, bool)
+
+// linkFigures are the columns of links.
+func linkFigures(of func(fit.Evaluation) *eval.LinkMetrics) (out []valueOf) {
+	for _, get := range []func(*eval.LinkMetrics) float64{
+		func(m *eval.LinkMetrics) float64 { return m.AUC },
+		func(m *eval.LinkMetrics) float64 { return m.MRR },
+		func(m *eval.LinkMetrics) float64 { return m.Hits10 },
+	} {
+		out = append(out, func(e fit.Evaluation) (float64, bool) {
+			if m := of(e); m != nil {
+				return get(m), true
+			}
+			return 0, false
+		})
+	}
+	return out
+}
+
+// accuracy is the column of classes.
+func accuracy(of func(fit.Evaluation) *eval.ClassMetrics) valueOf {
+	return func(e fit.Evaluation) (float64, bool) {
+		if m := of(e); m != nil {
+			return m.Accuracy, true
+		}
+		return 0, false
+	}
+}
+
 // spreadOrTooFew prints a figure over the splits; nil is a figure that the group does not have.
-func spreadOrTooFew(c study.Comparison, figure func(fit.Evaluation) (float64, bool)) string {
+func spreadOrTooFew(c study.Comparison, figure valueOf) string {
 	if figure == nil {
 		return "-"
 	}

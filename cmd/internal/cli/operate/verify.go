@@ -196,46 +196,18 @@ func (v *verification) print(out io.Writer) error {
 		fmt.Fprintf(out, "%s objects of generations that older releases built are whole, and cannot be told from "+
 			"others of their kind; those of the next generation can\n", console.Count(v.Unidentified))
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	orphans, shown := 0, 0
+	var damage, orphans []audit.Finding
 	for _, f := range v.Findings {
 		if f.Kind == audit.Orphan {
-			orphans++
-			continue
+			orphans = append(orphans, f)
+		} else {
+			damage = append(damage, f)
 		}
-		if shown++; shown == 1 {
-			fmt.Fprintln(w, "\nKIND\tOBJECT\tREPAIRED")
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Kind, f.Object, yesNo(f.Repaired != ""))
 	}
-	if err := w.Flush(); err != nil {
+	if err := printFindings(out, damage); err != nil {
 		return err
 	}
-	for _, f := range v.Findings {
-		if f.Kind == audit.Orphan {
-			continue
-		}
-		fmt.Fprintf(out, "\n%s\n  what: %s\n  lost: %s\n", f.Object, f.What, f.Lost)
-		if f.Repaired != "" {
-			fmt.Fprintf(out, "  done: %s\n", f.Repaired)
-		} else if f.Do != "" {
-			fmt.Fprintf(out, "  do:   %s\n", f.Do)
-		}
-	}
-	if orphans > 0 {
-		fmt.Fprintf(out, "\n%s orphans, which no document names and which do no harm:\n", console.Count(orphans))
-		listed := 0
-		for _, f := range v.Findings {
-			if f.Kind != audit.Orphan {
-				continue
-			}
-			if listed++; listed > maxOrphans {
-				fmt.Fprintln(out, "  … (--json lists all)")
-				break
-			}
-			fmt.Fprintf(out, "  %s\n", f.Object)
-		}
-	}
+	printOrphans(out, orphans)
 	for i, g := range v.Deep {
 		if i == 0 {
 			fmt.Fprintln(out)
@@ -249,6 +221,43 @@ func (v *verification) print(out io.Writer) error {
 		fmt.Fprintln(out, "\nno damage")
 	}
 	return nil
+}
+
+// printFindings prints what is damaged as a table, and then what to do about each.
+func printFindings(out io.Writer, damage []audit.Finding) error {
+	if len(damage) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nKIND\tOBJECT\tREPAIRED")
+	for _, f := range damage {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Kind, f.Object, yesNo(f.Repaired != ""))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range damage {
+		fmt.Fprintf(out, "\n%s\n  what: %s\n  lost: %s\n", f.Object, f.What, f.Lost)
+		if f.Repaired != "" {
+			fmt.Fprintf(out, "  done: %s\n", f.Repaired)
+		} else if f.Do != "" {
+			fmt.Fprintf(out, "  do:   %s\n", f.Do)
+		}
+	}
+	return nil
+}
+
+func printOrphans(out io.Writer, orphans []audit.Finding) {
+	if len(orphans) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s orphans, which no document names and which do no harm:\n", console.Count(len(orphans)))
+	for _, f := range orphans[:min(len(orphans), maxOrphans)] {
+		fmt.Fprintf(out, "  %s\n", f.Object)
+	}
+	if len(orphans) > maxOrphans {
+		fmt.Fprintln(out, "  … (--json lists all)")
+	}
 }
 
 func yesNo(yes bool) string {

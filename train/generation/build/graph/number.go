@@ -171,6 +171,11 @@ func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberS
 		clear(newest)
 		clear(times)
 	}
+	return nodes, s, sortNodes(nodes)
+}
+
+// sortNodes puts nodes in the order of (hash, id). It is an error if two of them cannot be told apart.
+func sortNodes(nodes []scattered) error {
 	slices.SortFunc(nodes, func(a, b scattered) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(a.id, b.id))
 	})
@@ -178,12 +183,12 @@ func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberS
 		a, b := nodes[i-1], nodes[i]
 		switch {
 		case bytes.Equal(a.id, b.id):
-			return nil, s, fmt.Errorf("node %q stands in shards %d and %d: the nodes topic is not keyed by id", a.id,
+			return fmt.Errorf("node %q stands in shards %d and %d: the nodes topic is not keyed by id", a.id,
 				a.shard, b.shard)
 		case a.hash == b.hash && checkOf(string(a.id)) == checkOf(string(b.id)):
-			return nil, s, fmt.Errorf("the ids %q and %q have the same 96 bits of hashes: rename one of the nodes",
+			return fmt.Errorf("the ids %q and %q have the same 96 bits of hashes: rename one of the nodes",
 				a.id, b.id)
 		}
 	}
-	return nodes, s, nil
+	return nil
 }

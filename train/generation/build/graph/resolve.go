@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sort"
 
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 )
@@ -39,11 +40,11 @@ func Resolve(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	together := reverse(links)
-	arcs, answers := t.NewSections(t.Plan.Partitions), t.NewSections(t.Plan.Partitions)
-	defer arcs.Close()    //nolint:errcheck // temporary files
-	defer answers.Close() //nolint:errcheck
+	r := resolver{Task: t, base: x.Base[t.Partition], keys: keys, answers: t.NewSections(t.Plan.Partitions)}
+	arcs := t.NewSections(t.Plan.Partitions)
+	defer arcs.Close()      //nolint:errcheck // temporary files
+	defer r.answers.Close() //nolint:errcheck
 	var b []byte
-	var stated []arc
 	for p := range t.Plan.Partitions {
 		from, err := t.OutputsOf(ctx, stages.Number, p)
 		if err != nil {
@@ -53,37 +54,55 @@ func Resolve(ctx context.Context, t *work.Task) error {
 		if err != nil {
 			return err
 		}
-		stated = stated[:0]
-		for ; len(refs) >= refBytes; refs = refs[refBytes:] {
-			target, ok := lookUp(keys, refs[:keyBytes])
-			if !ok {
-				continue
-			}
-			source, slot := binary.LittleEndian.Uint32(refs[12:]), binary.LittleEndian.Uint32(refs[16:])
-			if p == t.Partition && int(source) == target {
-				continue // no links to oneself
-			}
-			position := uint32(x.Base[t.Partition] + target)
-			if slot&hiddenBit != 0 {
-				position |= hiddenBit
-			} else {
-				stated = append(stated, arc{source, uint32(target)})
-			}
-			b = binary.LittleEndian.AppendUint32(b[:0], source)
-			b = binary.LittleEndian.AppendUint32(b, slot&^hiddenBit)
-			if err := answers.Add(p, binary.LittleEndian.AppendUint32(b, position)); err != nil {
-				return err
-			}
+		if err := r.resolve(p, refs); err != nil {
+			return err
 		}
-		stated, together = mergeArcs(stated, together, x.Base[p], x.Base[p+1])
-		for _, a := range stated {
+		r.stated, together = mergeArcs(r.stated, together, x.Base[p], x.Base[p+1])
+		for _, a := range r.stated {
 			b = binary.LittleEndian.AppendUint32(b[:0], a.source)
 			if err := arcs.Add(p, binary.LittleEndian.AppendUint32(b, a.target)); err != nil {
 				return err
 			}
 		}
 	}
-	return errors.Join(t.PutSections(ctx, "arcs", arcs), t.PutSections(ctx, "answers", answers))
+	return errors.Join(t.PutSections(ctx, "arcs", arcs), t.PutSections(ctx, "answers", r.answers))
+}
+
+// resolver resolves links into the task's partition.
+type resolver struct {
+	*work.Task
+	base    int    // position of the partition's first node
+	keys    []byte // of its nodes
+	answers *sections.Writer
+	stated  []arc // of the partition that was resolved last, without hidden links
+	b       []byte
+}
+
+// resolve answers the links of partition p, whose ends it looks up among the keys.
+func (r *resolver) resolve(p int, refs []byte) error {
+	r.stated = r.stated[:0]
+	for ; len(refs) >= refBytes; refs = refs[refBytes:] {
+		target, ok := lookUp(r.keys, refs[:keyBytes])
+		if !ok {
+			continue
+		}
+		source, slot := binary.LittleEndian.Uint32(refs[12:]), binary.LittleEndian.Uint32(refs[16:])
+		if p == r.Partition && int(source) == target {
+			continue // no links to oneself
+		}
+		position := uint32(r.base + target)
+		if slot&hiddenBit != 0 {
+			position |= hiddenBit
+		} else {
+			r.stated = append(r.stated, arc{source, uint32(target)})
+		}
+		r.b = binary.LittleEndian.AppendUint32(r.b[:0], source)
+		r.b = binary.LittleEndian.AppendUint32(r.b, slot&^hiddenBit)
+		if err := r.answers.Add(p, binary.LittleEndian.AppendUint32(r.b, position)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lookUp finds a key, hash and check, among keys that ascend by hash.

@@ -57,17 +57,10 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	if t.Plan.Behaviour {
-		if s.Behaviour, err = behaviour.Load(ctx, t); err != nil {
-			return err
-		}
+	if err := s.loadViews(ctx, t); err != nil {
+		return err
 	}
-	if t.Plan.Vectors {
-		if s.Vectors, err = vectors.Load(ctx, t); err != nil {
-			return err
-		}
-	}
-	settings, r := t.Doc.Settings, t.TaskResources()
+	r := t.TaskResources()
 	var space int64
 	s.Average = t.Doc.AveragedWith != 0
 	if t.Doc.KeepSpaceOf != 0 {
@@ -89,7 +82,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 		space = 0
 	}
 	if why != "" && linked.Instances == 0 {
-		why = whyTextOnly(linked, settings)
+		why = whyTextOnly(linked, t.Doc.Settings)
 	}
 	if trained.Curve != nil {
 		if err := drawCurve(ctx, t.Store, t.Generation, *trained.Curve); err != nil {
@@ -100,28 +93,51 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	prefix := t.ArtifactKey(generation.EncoderName)
-	c, err := encoders.Save(ctx, t.Store, prefix, trained.Encoder, encoders.Meta{Vectorizer: s.Vectorizer,
-		Projection: s.Projection, Seed: settings.Seed, Space: space, Metrics: trained.Metrics,
-		Tensors: trained.Matcher.Tensors()})
+	c, err := storeEncoder(ctx, t, trained, s, space)
 	if err != nil {
-		return explainDiverged(err)
-	}
-	for info, err := range t.Store.List(ctx, prefix+"/", "") {
-		if err != nil {
-			return err
-		}
-		ref, err := sink.RefOf(ctx, t.Store, info.Key)
-		if err != nil {
-			return err
-		}
-		name := strings.TrimPrefix(info.Key, prefix+"/")
-		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, Checksum: ref.Checksum}
+		return err
 	}
 	t.Stats = Stats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
 		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.Positions),
 		Instances: s.instances, TextDim: s.Dim, GPUMath: modes, Vectors: trained.Vectors}
 	return journal.Remove(ctx)
+}
+
+// loadViews reads the views of items that the plan has beside the text.
+func (s *Sample) loadViews(ctx context.Context, t *work.Task) (err error) {
+	if t.Plan.Behaviour {
+		if s.Behaviour, err = behaviour.Load(ctx, t); err != nil {
+			return err
+		}
+	}
+	if t.Plan.Vectors {
+		s.Vectors, err = vectors.Load(ctx, t)
+	}
+	return err
+}
+
+// storeEncoder stores a trained encoder, and lists its objects among the task's outputs.
+func storeEncoder(ctx context.Context, t *work.Task, trained *fit.Trained, s *Sample, space int64) (
+	c encoders.Config, err error) {
+	prefix := t.ArtifactKey(generation.EncoderName)
+	c, err = encoders.Save(ctx, t.Store, prefix, trained.Encoder, encoders.Meta{Vectorizer: s.Vectorizer,
+		Projection: s.Projection, Seed: t.Doc.Settings.Seed, Space: space, Metrics: trained.Metrics,
+		Tensors: trained.Matcher.Tensors()})
+	if err != nil {
+		return c, explainDiverged(err)
+	}
+	for info, err := range t.Store.List(ctx, prefix+"/", "") {
+		if err != nil {
+			return c, err
+		}
+		ref, err := sink.RefOf(ctx, t.Store, info.Key)
+		if err != nil {
+			return c, err
+		}
+		name := strings.TrimPrefix(info.Key, prefix+"/")
+		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, Checksum: ref.Checksum}
+	}
+	return c, nil
 }
 
 // loadEncoder reads the trained encoder. Close it after use.
