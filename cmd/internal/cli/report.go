@@ -182,6 +182,17 @@ func outcomeLine(in ingesting.InputOutcomes) string {
 	return fmt.Sprintf("%s: %s: %s", in.Input, what, strings.Join(parts, ", "))
 }
 
+// idleLines say which files sent nothing.
+func idleLines(idle *backfill.IdleFiles) (lines []string) {
+	for _, file := range idle.Files {
+		lines = append(lines, console.Plain(fmt.Sprintf("%s sent nothing: %s", file.Name, file.Why)))
+	}
+	if more := idle.Count - int64(len(idle.Files)); more > 0 {
+		lines = append(lines, command.Plural(more, "more file sent nothing", "more files sent nothing"))
+	}
+	return lines
+}
+
 // inputLines say how files were read, and how full the mapped fields are in all that was sent.
 func inputLines(s *backfill.Stats) (lines []string) {
 	for _, note := range s.Notes {
@@ -199,12 +210,7 @@ func inputLines(s *backfill.Stats) (lines []string) {
 		lines = append(lines, fmt.Sprintf("deleted, since the export lacks them: %s, %s",
 			command.Plural(s.MissingNodes, "node"), command.Plural(s.MissingEdges, "edge")))
 	}
-	for _, file := range s.Idle.Files {
-		lines = append(lines, console.Plain(fmt.Sprintf("%s sent nothing: %s", file.Name, file.Why)))
-	}
-	if more := s.Idle.Count - int64(len(s.Idle.Files)); more > 0 {
-		lines = append(lines, command.Plural(more, "more file sent nothing", "more files sent nothing"))
-	}
+	lines = append(lines, idleLines(&s.Idle)...)
 	fields := map[string][]string{}
 	for _, f := range s.Fields {
 		topic, _, _ := strings.Cut(f.Field, ".")

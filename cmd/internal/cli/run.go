@@ -17,6 +17,7 @@ import (
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/preview"
+	"giantstream/train/generation"
 )
 
 func runCommand(a *command.App) *cobra.Command {
@@ -301,7 +302,7 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 	if r := s.Roles(); r.Refresh || r.Embed {
 		doc, built, err := s.UpToDate(ctx)
 		if err != nil {
-			return nil, withLetters(ctx, s, err)
+			return nil, explain(ctx, s, report.Sent, err)
 		}
 		report.Generation, report.Built, report.Refused, report.Because = doc, built, s.Refused(), s.Because()
 		report.lap("generation")
@@ -321,11 +322,15 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 	return report, err
 }
 
-// withLetters adds the dead letters to an error that they may explain.
-func withLetters(ctx context.Context, s *service.Service, err error) error {
-	letters, listErr := s.DeadLetters(ctx)
-	if listErr != nil || letters.Total == 0 {
-		return err
+// explain adds to an error what may be the reason of it: the dead letters, and files that sent nothing.
+func explain(ctx context.Context, s *service.Service, sent *backfill.Stats, err error) error {
+	if letters, listErr := s.DeadLetters(ctx); listErr == nil && letters.Total > 0 {
+		err = fmt.Errorf("%w\n%s: %s", err, command.Plural(letters.Total, "dead letter"), letters)
 	}
-	return fmt.Errorf("%w\n%s: %s", err, command.Plural(letters.Total, "dead letter"), letters)
+	if sent != nil && errors.Is(err, generation.ErrTooFew) {
+		for _, line := range idleLines(&sent.Idle) {
+			err = fmt.Errorf("%w\n%s", err, line)
+		}
+	}
+	return err
 }
