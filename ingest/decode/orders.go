@@ -268,7 +268,8 @@ func (d *Decoder) placed(v value) (int64, *Fault) {
 	return us, nil
 }
 
-// lines returns the lines of a record, sorted. An item whose quantity is not above 0 came back, and is left out.
+// lines returns the lines of a record, sorted. An item whose quantities do not add up to more than 0 came back, and is
+// left out. Shops state a return as a further line with a negative quantity, so quantities are added before that.
 func (d *Decoder) lines(items []value, quantified bool) ([]mutation.Line, *Fault) {
 	if len(items) > d.orders.maxItems {
 		return nil, faultf(TooManyItems,
@@ -298,11 +299,9 @@ func (d *Decoder) lines(items []value, quantified bool) ([]mutation.Line, *Fault
 				return nil, fault
 			}
 		}
-		if quantity > 0 {
-			lines = append(lines, mutation.Line{Item: item, Quantity: quantity})
-		}
+		lines = append(lines, mutation.Line{Item: item, Quantity: quantity})
 	}
-	lines = mutation.SortLines(lines)
+	lines = slices.DeleteFunc(mutation.SortLines(lines), func(l mutation.Line) bool { return l.Quantity <= 0 })
 	for _, l := range lines {
 		if math.IsInf(float64(l.Quantity), 0) {
 			return nil, faultf(BadType, "the quantities of item %s add up to more than can be kept", quote(l.Item))
