@@ -156,7 +156,11 @@ func (h *handler) handleAs(kind string, answer func(*asking, *http.Request) (any
 		waited := time.Since(began)
 		if err == nil {
 			// A model is asked before the turn, too: who waits for it computes nothing.
-			err = h.inTurn(r.Context(), func() { a.askModel(r.Context()) }, func() (err error) {
+			err = h.inTurn(r.Context(), func() {
+				if kind != goesWith { // whose questions have no texts
+					a.askModel(r.Context())
+				}
+			}, func() (err error) {
 				body, err = answer(a, r)
 				return err
 			})

@@ -237,6 +237,11 @@ func TestTextsHaveVectors(t *testing.T) {
 	if len(asked) != 1 || !slices.Equal(asked[0], []string{"picture 1 word1 word2", "picture 2 word1 word2"}) {
 		t.Errorf("two texts of three questions asked the model %q", asked)
 	}
+	asked = nil
+	if code, answer, _ := ask(h, "/goes-with", `{"ids":["node-0001"],"text":"picture 1 word1 word2"}`); code != 400 ||
+		len(asked) > 0 {
+		t.Errorf("a question that has no text asked the model %q, and is answered with %d %s", asked, code, answer)
+	}
 	for _, tt := range []struct {
 		name  string
 		text  string
