@@ -86,7 +86,29 @@ func ParseAttribute(s string) (a Attribute, err error) {
 var (
 	withComma = regexp.MustCompile(`^[+-]?(\d+|\d{1,3}([.'’ \x{a0}\x{202f}]\d{3})+)(,\d+)?$`)
 	groups    = regexp.MustCompile(`[.'’ \x{a0}\x{202f}]`)
+	// either may be a thousand and more, too: 1,250.
+	either = regexp.MustCompile(`^[+-]?[1-9]\d{0,2},\d{3}$`)
 )
+
+// pointed returns a number that matches withComma with a decimal point.
+func pointed(text string) string {
+	return strings.Replace(groups.ReplaceAllString(text, ""), ",", ".", 1)
+}
+
+// single reads a finite number of single precision, which may stand in a string, there with a decimal comma where
+// that is no comma between thousands. like says how to write one that may be either.
+func single(v value) (f float32, like string, ok bool) {
+	text := string(bytes.TrimSpace(v.raw))
+	switch {
+	case v.kind != kindString || !withComma.MatchString(text) || !strings.Contains(text, ","):
+	case either.MatchString(text):
+		return 0, "; its comma may part decimals or thousands: write it with a decimal point, or without a comma", false
+	default:
+		text = pointed(text)
+	}
+	x, err := strconv.ParseFloat(text, 32)
+	return float32(x), "", err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+}
 
 // number reads a number as it is written, in a string of its own or not.
 func (a *Attribute) number(text string, quoted bool) (float64, *Fault) {
@@ -97,7 +119,7 @@ func (a *Attribute) number(text string, quoted bool) (float64, *Fault) {
 	case a.Comma && quoted && !withComma.MatchString(text):
 		return 0, faultf(BadType, "attribute %s is %s; it must be a number like 1.234,50", a.Name, quote(text))
 	case a.Comma && quoted:
-		text = strings.Replace(groups.ReplaceAllString(text, ""), ",", ".", 1)
+		text = pointed(text)
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {

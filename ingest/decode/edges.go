@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,12 +220,12 @@ func (d *Decoder) weight() (mutation.Weight, *Fault) {
 	case v.kind != kindNumber && v.kind != kindString:
 		return 0, faultf(BadWeight, "the weight is %s; it must be a number", v.kind)
 	}
-	f, err := strconv.ParseFloat(string(text), 32)
-	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
-		return 0, faultf(BadWeight, "the weight is %s; it must be a finite number, 0 or more, in single precision",
-			quote(string(text)))
+	f, like, ok := single(v)
+	if !ok || f < 0 {
+		return 0, faultf(BadWeight, "the weight is %s; it must be a finite number, 0 or more, in single precision%s",
+			quote(string(text)), like)
 	}
-	return mutation.WeightOf(float32(f)), nil
+	return mutation.WeightOf(f), nil
 }
 
 // eachEdge appends a mutation for each valid far end.

@@ -20,6 +20,8 @@ func TestWeights(t *testing.T) {
 		`{"src":"a","dst":"b","w":0}`:                           0,
 		`{"src":"a","dst":"b","w":-0.0}`:                        0,
 		`{"src":"a","dst":"b","w":" 1e3 "}`:                     1000, // CSV has strings alone
+		`{"src":"a","dst":"b","w":"0,5"}`:                       0.5,
+		`{"src":"a","dst":"b","w":"1.250,75"}`:                  1250.75,
 		`{"src":"a","dst":"b","w":""}`:                          1,
 		`{"src":"a","dst":"b","w":null}`:                        1,
 		`{"src":"a","dst":"b"}`:                                 1,
@@ -37,7 +39,7 @@ func TestWeights(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []string{"-1", `"-0.5"`, "1e39", `"NaN"`, `"inf"`, `"heavy"`, "true", "[]", "{}"} {
+	for _, w := range []string{"-1", `"-0.5"`, "1e39", `"NaN"`, `"inf"`, `"heavy"`, `"1,250"`, `"-0,5"`, "true", "[]", "{}"} {
 		value := `{"src":"a","dst":"b","w":` + w + `}`
 		got, fault := edges(t, add).Decode(record("a", value), nil)
 		if fault == nil || fault.Code != decode.BadWeight || len(got) > 0 {

@@ -340,12 +340,12 @@ func readQuantity(v value, item string) (float32, *Fault) {
 	if len(text) == 0 {
 		return 1, nil
 	}
-	f, err := strconv.ParseFloat(string(text), 32)
-	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-		return 0, faultf(BadType, "the quantity of item %s is %s; it must be a finite number", quote(item),
-			quote(string(text)))
+	f, like, ok := single(v)
+	if !ok {
+		return 0, faultf(BadType, "the quantity of item %s is %s; it must be a finite number%s", quote(item),
+			quote(string(text)), like)
 	}
-	return float32(f), nil
+	return f, nil
 }
 
 // orderGone is what a null value says: that an order is no more, or, if the key names them, some of its items.

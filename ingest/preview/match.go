@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Match says how many of the ids that edges name are ids of nodes.
+// Match says how many of the ids that edges, orders or attributes name are ids of nodes.
 type Match struct {
-	// Ends are the different ids that edges name, and Known those of them that are ids of nodes.
+	// Ends are the different ids that these name, and Known those of them that are ids of nodes.
 	Ends  int `json:"ends"`
 	Known int `json:"known"`
-	// Unlinked are the ids of nodes that no edge names.
+	// Unlinked are the ids of nodes that none of these names.
 	Unlinked int `json:"unlinked_nodes"`
 	// Unknown are examples of ends that are no nodes, and Nodes of ids of nodes.
 	Unknown []string `json:"unknown_examples,omitempty"`
@@ -21,6 +21,8 @@ type Match struct {
 	Hint string `json:"hint,omitempty"`
 	// Partial: not all records were read, so that unknown ends may be nodes further on.
 	Partial bool `json:"partial"`
+	// someNodes: not all nodes were read.
+	someNodes bool
 }
 
 const maxExamples = 3
@@ -78,15 +80,17 @@ func match(ids, ends map[string]bool) *Match {
 	return m
 }
 
-func (m *Match) warnings() []string {
+// warnings say what looks like ids of another system. of: what names the ids.
+func (m *Match) warnings(of string) []string {
 	switch {
+	case m == nil:
+		return nil
 	case m.Hint != "":
-		return []string{fmt.Sprintf("ids of edges and of nodes differ, such as %q and %q: %s", m.Unknown[0], m.Nodes[0],
+		return []string{fmt.Sprintf("ids of %s and of nodes differ, such as %q and %q: %s", of, m.Unknown[0], m.Nodes[0],
 			m.Hint)}
-	case m.Known == 0 && !m.Partial:
-		return []string{fmt.Sprintf(
-			"no id that edges name is the id of a node: edges have ids such as %q, nodes such as %q",
-			m.Unknown[0], m.Nodes[0])}
+	case m.Known == 0 && !m.someNodes:
+		return []string{fmt.Sprintf("no id that %s name is the id of a node: %s have ids such as %q, nodes such as %q",
+			of, of, m.Unknown[0], m.Nodes[0])}
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ func (c *orders) take(where string, out []mutation.Mutation) {
 			Deleted: m.Op == mutation.RemoveLines || len(m.Order.Lines) == 0}
 		for _, l := range m.Order.Lines {
 			row.Links = append(row.Links, l.Item)
+			c.named[l.Item] = true
 		}
 		c.show(&row)
 		c.state(m)

@@ -69,6 +69,9 @@ type Side struct {
 	Kinds []KindOfLinks `json:"kinds,omitempty"`
 	// Vectors that are mapped.
 	Vectors []Vector `json:"vectors,omitempty"`
+	// Match compares the ids that orders or a topic of attributes name with those of nodes, nil without either. That
+	// of all edges is in Preview.
+	Match *Match `json:"match,omitempty"`
 }
 
 // KindOfLinks counts the edges that records state of a kind.
@@ -143,6 +146,7 @@ type Input struct {
 	names   map[string]bool // of fields seen; true: with a value
 	faults  map[decode.Code]*Fault
 	kinds   map[string]int64    // edges by kind
+	named   map[string]bool     // ids that attributes or orders are about
 	out     []mutation.Mutation // scratch
 	// take is given what a record states, if anything.
 	take func(where string, out []mutation.Mutation)
@@ -167,6 +171,7 @@ func New(o Options) (*Collector, error) {
 		}
 		in := &Input{Side: Side{Topic: topic, Vectors: newVectors(m.Vectors)}}
 		in.init(&o, d, backfill.SampleOptions{Attributes: &m}, func(where string, out []mutation.Mutation) {
+			in.named[out[0].ID] = true
 			in.show(new(in.rowOf(where, out)))
 		})
 		c.attributes[topic] = in
@@ -197,6 +202,7 @@ func (s *Input) init(o *Options, d *decode.Decoder, columns backfill.SampleOptio
 	s.options, s.columns, s.decoder, s.tally, s.take = o, columns, d, d.NewTally(), take
 	d.CountInto(s.tally)
 	s.names, s.faults, s.kinds = map[string]bool{}, map[decode.Code]*Fault{}, map[string]int64{}
+	s.named = map[string]bool{}
 }
 
 // Nodes returns the input of nodes.
@@ -307,20 +313,30 @@ func (s *Input) fault(where string, code decode.Code, message string) {
 func (c *Collector) Result() *Preview {
 	p := &Preview{Nodes: c.nodes.result(), Edges: c.edges.result(), Texts: c.texts.result()}
 	for _, topic := range slices.Sorted(maps.Keys(c.attributes)) {
-		p.Attributes = append(p.Attributes, c.attributes[topic].result())
+		in := c.attributes[topic]
+		in.Match = c.match(in.named, in.More)
+		p.Attributes = append(p.Attributes, in.result())
 	}
 	for _, topic := range slices.Sorted(maps.Keys(c.edgeTopics)) {
 		p.EdgeTopics = append(p.EdgeTopics, c.edgeTopics[topic].result())
 	}
 	if c.orders != nil {
+		c.orders.Match = c.match(c.orders.named, c.orders.More)
 		p.Orders = c.orders.summary()
 	}
-	if len(c.ids) > 0 && len(c.ends) > 0 {
-		p.Match = match(c.ids, c.ends)
-		p.Match.Partial = p.Nodes.More || p.Edges.More ||
-			slices.ContainsFunc(p.EdgeTopics, func(s Side) bool { return s.More })
-	}
+	p.Match = c.match(c.ends, c.edges.More ||
+		slices.ContainsFunc(p.EdgeTopics, func(s Side) bool { return s.More }))
 	return p
+}
+
+// match compares the ids that an input names with those of nodes. more: the input has more records than were read.
+func (c *Collector) match(named map[string]bool, more bool) *Match {
+	if len(c.ids) == 0 || len(named) == 0 {
+		return nil
+	}
+	m := match(c.ids, named)
+	m.someNodes, m.Partial = c.nodes.More, c.nodes.More || more
+	return m
 }
 
 func (s *Input) result() Side {
@@ -409,7 +425,7 @@ func (p *Preview) Err(names map[string]string) error {
 	for _, s := range p.sides() {
 		before := len(errs)
 		for _, f := range s.Fields {
-			if f.Required && f.Absent && !s.spare(&f) {
+			if f.Required && f.Absent && !p.spare(s, &f) {
 				errs = append(errs, errors.New(s.missing(&f, names[f.Field])))
 			}
 		}
@@ -440,12 +456,26 @@ func (p *Preview) sides() []*Side {
 	return all
 }
 
-// spare reports whether records do without a field: one of several texts, of which another is there, unless its name
-// looks like a mistake. A catalog's newest few products may have no brand.
-func (s *Side) spare(f *Field) bool {
-	return f.Field == "nodes.text" && f.DidYouMean == "" && slices.ContainsFunc(s.Fields, func(other Field) bool {
-		return other.Field == f.Field && other.Filled.Filled > 0
-	})
+// spare reports whether records do without a field, unless its name looks like a mistake: one of several texts, of which
+// another is there, as a catalog's newest few products may have no brand; or a weight or a time that edges of another
+// topic have, as all of these are mapped alike.
+func (p *Preview) spare(s *Side, f *Field) bool {
+	if f.DidYouMean != "" {
+		return false
+	}
+	switch f.Field {
+	case "nodes.text":
+		return slices.ContainsFunc(s.Fields, func(other Field) bool {
+			return other.Field == f.Field && other.Filled.Filled > 0
+		})
+	case "edges.weight", "edges.event_time":
+		return slices.ContainsFunc(append(p.EdgeTopics, p.Edges), func(of Side) bool {
+			return slices.ContainsFunc(of.Fields, func(other Field) bool {
+				return other.Field == f.Field && other.Filled.Filled > 0
+			})
+		})
+	}
+	return false
 }
 
 // asOneDocument says what to do with one JSON document over several lines, which is what its first line looks like.
@@ -479,9 +509,13 @@ func (s *Side) missing(f *Field, name string) string {
 	if name == "" {
 		name = f.Field
 	}
-	words := fmt.Sprintf("%s: no record has the field %q", name, f.Path)
+	of := ""
+	if s.Topic != "" {
+		of = " of topic " + s.Topic
+	}
+	words := fmt.Sprintf("%s: no record%s has the field %q", name, of, f.Path)
 	if s.More {
-		words = fmt.Sprintf("%s: none of the first %d records has the field %q", name, s.Records, f.Path)
+		words = fmt.Sprintf("%s: none of the first %d records%s has the field %q", name, s.Records, of, f.Path)
 	}
 	if s.dead() > 0 {
 		words += fmt.Sprintf("; %d of the %d records that were read would be dead letters", s.dead(), s.Records)
@@ -513,7 +547,7 @@ func (s *Side) dead() (n int64) {
 func (p *Preview) Warnings() (out []string) {
 	for _, s := range p.sides() {
 		for _, f := range s.Fields {
-			if f.Required && f.Absent && s.spare(&f) {
+			if f.Required && f.Absent && p.spare(s, &f) {
 				out = append(out, s.missing(&f, ""))
 			}
 			if f.Required && f.Filled.Filled == 0 && f.Records > 0 && !f.Absent {
@@ -534,8 +568,12 @@ func (p *Preview) Warnings() (out []string) {
 			out = append(out, w)
 		}
 	}
-	if m := p.Match; m != nil {
-		out = append(out, m.warnings()...)
+	out = append(out, p.Match.warnings("edges")...)
+	for _, s := range p.Attributes {
+		out = append(out, s.Match.warnings("attributes of topic "+s.Topic)...)
+	}
+	if p.Orders != nil {
+		out = append(out, p.Orders.Match.warnings("orders")...)
 	}
 	return out
 }

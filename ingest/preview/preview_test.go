@@ -2,6 +2,7 @@ package preview
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,6 +140,74 @@ func TestMatchHints(t *testing.T) {
 		}
 		if (len(p.Warnings()) > 0) != (c.hint != "") {
 			t.Errorf("%s: warnings %q", name, p.Warnings())
+		}
+	}
+}
+
+// Orders and attributes of another system have other ids, which links nothing.
+func TestMatchOfOrdersAndAttributes(t *testing.T) {
+	m := mapping
+	m.Orders = map[string]decode.OrderMapping{"orders": {ID: []string{"id"}, Items: "items[*]", MaxItems: 9}}
+	m.Attributes = map[string]decode.AttributesMapping{"prices": {ID: "sku",
+		Attributes: []decode.Attribute{{Name: "price", Type: decode.Number, Path: "price"}}}}
+	for name, tt := range map[string]struct {
+		ids, warning string
+		known        int
+	}{
+		"alike":     {`"P-1","P-2"`, "", 2},
+		"some":      {`"P-1","gone"`, "", 1},
+		"others":    {`"10001","10002"`, `nodes such as "P-1"`, 0},
+		"lowercase": {`"p-1","p-2"`, "in lower case", 0},
+	} {
+		c := collector(t, m)
+		read(t, c.Nodes(), `{"id":"P-1","title":"a","tags":["x"]}`+"\n"+`{"id":"P-2","title":"b","tags":["x"]}`)
+		read(t, c.Orders(), `{"id":1,"items":[`+tt.ids+`]}`)
+		var prices strings.Builder
+		for id := range strings.SplitSeq(tt.ids, ",") {
+			fmt.Fprintf(&prices, `{"sku":%s,"price":1}`+"\n", id)
+		}
+		read(t, c.Attributes("prices"), prices.String())
+		p := c.Result()
+		orders, attributes := p.Orders.Match, p.Attributes[0].Match
+		if orders == nil || attributes == nil || orders.Known != tt.known || attributes.Known != tt.known {
+			t.Errorf("%s: %+v, %+v; want %d known", name, orders, attributes, tt.known)
+		}
+		for _, of := range []string{"orders", "attributes of topic prices"} {
+			said := slices.ContainsFunc(p.Warnings(), func(w string) bool {
+				return strings.Contains(w, of+" ") && strings.Contains(w, tt.warning)
+			})
+			if said != (tt.warning != "") {
+				t.Errorf("%s of %s: warnings %q", name, of, p.Warnings())
+			}
+		}
+	}
+}
+
+// Topics of one kind are mapped alike, and one of them may have weights where another has none.
+func TestWeightsOfOneTopic(t *testing.T) {
+	m := mapping
+	m.Edges.Weight = "weight"
+	m.EdgeTopics = map[string]decode.EdgeMapping{"sets": {Src: "src", Dst: "dst[*]", Weight: "weight", Kind: `"set"`}}
+	for name, tt := range map[string]struct {
+		edges, sets string
+		refused     bool
+	}{
+		"one has":     {`{"src":1,"dst":[2],"weight":3}`, `{"src":1,"dst":[2]}`, false},
+		"the other":   {`{"src":1,"dst":[2]}`, `{"src":1,"dst":[2],"weight":3}`, false},
+		"none has":    {`{"src":1,"dst":[2]}`, `{"src":1,"dst":[2]}`, true},
+		"a typo":      {`{"src":1,"dst":[2],"weight":3}`, `{"src":1,"dst":[2],"wieght":3}`, true},
+		"without dst": {`{"src":1,"dst":[2],"weight":3}`, `{"src":1,"to":[2],"weight":3}`, true},
+	} {
+		c, err := New(Options{Mapping: m, Limits: decode.Limits{RecordBytes: 10_000, TextBytes: 1000, EdgesPerRecord: 100},
+			Records: 100, Expected: []string{"edges.weight"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, c.Edges(), tt.edges)
+		read(t, c.EdgeTopic("sets"), tt.sets)
+		err = c.Result().Err(nil)
+		if (err != nil) != tt.refused || err != nil && !errors.Is(err, ErrMapping) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

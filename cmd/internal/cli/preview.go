@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -143,17 +144,7 @@ func printPreview(p *command.Printer, v *preview.Preview, model string) error {
 	if v.Orders != nil {
 		printPreviewOfOrders(p, v.Orders)
 	}
-	if m := v.Match; m != nil {
-		p.Heading("Ids")
-		p.Line("%s of the %s that edges name are ids of nodes; no edge names %s", console.Count(m.Known),
-			command.Plural(m.Ends, "id"), command.Plural(m.Unlinked, "node"))
-		if m.Partial {
-			p.Line("Only a part was read: others may be nodes further on (--records).")
-		}
-		if len(m.Unknown) > 0 {
-			p.Line("Unknown, for example: %s", console.Plain(strings.Join(m.Unknown, ", ")))
-		}
-	}
+	printIDs(p, v)
 	if warnings := v.Warnings(); len(warnings) > 0 {
 		p.Line("")
 		for _, w := range warnings {
@@ -161,6 +152,40 @@ func printPreview(p *command.Printer, v *preview.Preview, model string) error {
 		}
 	}
 	return p.Err
+}
+
+// printIDs shows which ids of the inputs are ids of nodes.
+func printIDs(p *command.Printer, v *preview.Preview) {
+	type named struct {
+		names, namesNot string
+		match           *preview.Match
+	}
+	all := []named{{"edges name", "no edge names", v.Match}}
+	for _, s := range v.Attributes {
+		topic := console.Plain(s.Topic)
+		all = append(all, named{"topic " + topic + " names", "it does not name", s.Match})
+	}
+	if v.Orders != nil {
+		all = append(all, named{"orders name", "no order names", v.Orders.Match})
+	}
+	if !slices.ContainsFunc(all, func(n named) bool { return n.match != nil }) {
+		return
+	}
+	p.Heading("Ids")
+	for _, n := range all {
+		m := n.match
+		if m == nil {
+			continue
+		}
+		p.Line("%s of the %s that %s are ids of nodes; %s %s", console.Count(m.Known),
+			command.Plural(m.Ends, "id"), n.names, n.namesNot, command.Plural(m.Unlinked, "node"))
+		if m.Partial {
+			p.Line("Only a part was read: others may be nodes further on (--records).")
+		}
+		if len(m.Unknown) > 0 {
+			p.Line("Unknown, for example: %s", console.Plain(strings.Join(m.Unknown, ", ")))
+		}
+	}
 }
 
 // printPreviewOfOrders shows what orders have in common.
