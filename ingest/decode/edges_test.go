@@ -39,7 +39,8 @@ func TestWeights(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []string{"-1", `"-0.5"`, "1e39", `"NaN"`, `"inf"`, `"heavy"`, `"1,250"`, `"-0,5"`, "true", "[]", "{}"} {
+	for _, w := range []string{"-1", `"-0.5"`, "1e39", `"NaN"`, `"inf"`, `"heavy"`, `"1,250"`, `"-0,5"`, "true",
+		"[]", "{}"} {
 		value := `{"src":"a","dst":"b","w":` + w + `}`
 		got, fault := edges(t, add).Decode(record("a", value), nil)
 		if fault == nil || fault.Code != decode.BadWeight || len(got) > 0 {

@@ -228,7 +228,8 @@ func (s *sink) report(ctx context.Context, stop func(error)) error {
 // Handler answers /metrics, /healthz and /readyz. unready says why the process cannot do its work, "" if it can.
 func Handler(cfg *config.Config, registry prometheus.Gatherer, unready func() string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", endpoint.NewGate(func() *config.HTTP { return &cfg.HTTP }, nil).Protect(config.ScopeRead, http.Error,
+	gate := endpoint.NewGate(func() *config.HTTP { return &cfg.HTTP }, nil)
+	mux.Handle("/metrics", gate.Protect(config.ScopeRead, http.Error,
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ok", "") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ready", unready()) })
