@@ -32,7 +32,8 @@ func Shipped(encoder string) (Calibration, error) {
 		return read("the shipped rates of "+encoder, data)
 	}
 	return Calibration{}, fmt.Errorf("no rates of the encoder %q come with this program, but of %s; "+
-		"measure them with 'giantstream plan calibrate'", encoder, strings.Join(known, " and "))
+		"measure them with 'giantstream plan calibrate --encoder %[1]s', and give their file by --rates", encoder,
+		strings.Join(known, " and "))
 }
 
 // Unplanned are stages that a plan has no rates of, by what a graph has them for.

@@ -238,7 +238,8 @@ func printEstimate(a *command.App, in plan.Input, e planned) error {
 func calibrate(a *command.App) *cobra.Command {
 	var (
 		inputs             command.InputFlags
-		output, encoder    string
+		encoder            command.EncoderFlags
+		output             string
 		dim, projectionDim int
 	)
 	defaults := config.Default()
@@ -256,6 +257,14 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 			if len(inputs.Nodes) == 0 || len(inputs.Edges) == 0 {
 				return command.UsageError(errors.New("--nodes and --edges are missing: a graph to measure with"))
 			}
+			set := func(cfg *config.Config) {
+				encoder.Apply(cfg)
+				cfg.Embedding.Dim, cfg.Featurize.ProjectionDim = dim, projectionDim
+			}
+			checked := config.Local()
+			if set(&checked); checked.Validate() != nil { // before minutes of ingest
+				return command.UsageError(checked.Validate())
+			}
 			dir, err := a.IngestApart(cmd.Context(), &inputs)
 			if dir != "" {
 				defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
@@ -263,9 +272,7 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 			if err != nil {
 				return err
 			}
-			c, err := measure(cmd.Context(), a, dir, func(cfg *config.Config) {
-				cfg.Train.Encoder, cfg.Embedding.Dim, cfg.Featurize.ProjectionDim = encoder, dim, projectionDim
-			})
+			c, err := measure(cmd.Context(), a, dir, set)
 			if err != nil {
 				return err
 			}
@@ -284,7 +291,7 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 	inputs.Register(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&output, "output", "o", "rates.json", "file to write")
-	f.StringVar(&encoder, "encoder", defaults.Train.Encoder, "train.encoder")
+	encoder.Register(cmd)
 	f.IntVar(&dim, "dim", defaults.Embedding.Dim, "embedding.dim")
 	f.IntVar(&projectionDim, "projection-dim", defaults.Featurize.ProjectionDim, "featurize.projection_dim")
 	return cmd
