@@ -22,6 +22,7 @@ import (
 	"giantstream/config"
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -276,10 +277,6 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 			if err != nil {
 				return err
 			}
-			if c.Graph.Nodes < plan.LeastNodes {
-				return fmt.Errorf("the graph has %s: rates need one of %d or more",
-					command.Plural(c.Graph.Nodes, "node"), plan.LeastNodes)
-			}
 			if err := c.Save(output); err != nil {
 				return err
 			}
@@ -297,10 +294,32 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 	return cmd
 }
 
+// checkSize refuses a graph that is too small to measure with.
+func checkSize(ctx context.Context, pipe *command.Pipeline) error {
+	var nodes int64
+	for shard := range pipe.Identity.Shards {
+		m, err := commitlog.Head(ctx, pipe.Store, shard)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			nodes += m.Nodes
+		}
+	}
+	if nodes < plan.LeastNodes {
+		return fmt.Errorf("the graph has %s: rates need one of %d or more", command.Plural(nodes, "node"),
+			plan.LeastNodes)
+	}
+	return nil
+}
+
 func measure(ctx context.Context, a *command.App, dir string, set func(*config.Config)) (
 	c plan.Calibration, err error) {
 	pipe, err := a.Open(ctx, &command.PipelineFlags{Store: dir}, set)
 	if err != nil {
+		return c, err
+	}
+	if err := checkSize(ctx, pipe); err != nil {
 		return c, err
 	}
 	scratch, err := os.MkdirTemp("", "giantstream-calibrate-*")
