@@ -102,9 +102,9 @@ func (r *changeReader) read(event []byte) (c change, fault *Fault) {
 			"ExtractNewRecordState has flattened set format: json or avro, and deleted: __deleted")
 	case string(op.raw) == "t":
 		table, _ := r.last(changeTable)
-		return c, faultf(Truncated, "the table %s was truncated, which names no row: nothing is deleted. Delete "+
-			"what is gone by a full export of the table (giantstream backfill --snapshot), and have Debezium skip "+
-			"such events (skipped.operations=t)", quote(string(table.raw)))
+		return c, faultf(Truncated, "the table %s was truncated, and nothing is deleted: the event names no row. "+
+			"Delete what is gone by a full export (backfill --snapshot), and have Debezium skip such events "+
+			"(skipped.operations=t)", quote(string(table.raw)))
 	case len(op.raw) != 1 || strings.IndexByte("crud", op.raw[0]) < 0:
 		return c, faultf(BadChange, "op is %s; it must be c, r, u or d", quote(string(op.raw)))
 	}

@@ -191,7 +191,7 @@ func (f *filler) fill(ctx context.Context, got client.Fetched) error {
 		return nil
 	}
 	if err := f.assignment.CommitOffsets(map[string]int64{f.From: got.Next}); err != nil {
-		f.log.Warn("how far vectors were asked for could not be committed to the group; texts may be looked at again",
+		f.log.Warn("how far vectors were asked for is not committed to the group; texts may be looked at again",
 			"error", err)
 		return nil
 	}

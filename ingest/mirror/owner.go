@@ -35,8 +35,8 @@ func CheckOwner(ctx context.Context, c *client.Client, topic string, mine Pipeli
 				continue // what does not parse is a dead letter later
 			}
 			return fmt.Errorf("kafka topic %q: %w: pipeline %s wrote to partition %d at offset %d, "+
-				"and this store is of pipeline %s. Two pipelines need names of their own (pipeline, or "+
-				"kafka.topics.mirror). If the other one is gone, delete the topic: this program creates it again",
+				"and this store is of pipeline %s. Give each a topic of its own (kafka.topics.mirror), or, if the "+
+				"other is gone, delete the topic",
 				topic, ErrForeign, from, p, m.Offset, mine)
 		}
 	}

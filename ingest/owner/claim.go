@@ -147,10 +147,8 @@ func Ensure(ctx context.Context, c *client.Client, topic string, mine Pipeline) 
 		case o.ID == mine.Continues && !claimed:
 			err = log.append(ctx, mine, o)
 		default:
-			return o, false, fmt.Errorf("kafka topic %q %w: %s. This store is of pipeline %s, which would write over "+
-				"its records. Two pipelines need topics of their own (kafka.topics.embeddings, sink.canary_topic; "+
-				"pipeline, of whose name keyed topics are called). If the other one is gone, delete the topic, and "+
-				"this pipeline creates it again; or stop the other one and take the topic as it is: "+
+			return o, false, fmt.Errorf("kafka topic %q %w: %s. This store is of pipeline %s. Give each topics of "+
+				"its own (pipeline, kafka.topics, sink.canary_topic); or stop the other one and take the topic: "+
 				"'giantstream claim --from %s'",
 				topic, ErrForeign, o.Pipeline(), mine, o.ID)
 		}

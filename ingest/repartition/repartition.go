@@ -126,7 +126,7 @@ func (c *copier) copyAll(ctx context.Context, got client.Fetched) error {
 		return nil
 	}
 	if err := c.assignment.CommitOffsets(map[string]int64{c.From: got.Next}); err != nil {
-		c.log.Warn("what was copied could not be committed to the group; it may be copied again", "error", err)
+		c.log.Warn("what was copied is not committed to the group; it may be copied again", "error", err)
 		return nil
 	}
 	c.committed = got.Next

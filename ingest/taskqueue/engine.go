@@ -195,7 +195,7 @@ func (r *run) hear(ctx context.Context, value []byte) error {
 	case done:
 		return r.settle(ctx, f)
 	case failed:
-		r.Log.Warn("a task failed, it will be tried again", "task", got.Task, "delivery", got.Delivery, "worker",
+		r.Log.Warn("a task failed, trying again", "task", got.Task, "delivery", got.Delivery, "worker",
 			got.Worker, "error", got.Error)
 	case gaveUp:
 		if !f.adopted {

@@ -27,10 +27,8 @@ const requestTimeout = 10 * time.Second
 const retention = 7 * 24 * time.Hour
 
 // ErrNoShareGroups: the broker cannot hand out tasks.
-var ErrNoShareGroups = errors.New("the Kafka cluster has no share groups with renewable locks: " +
-	"they need Apache Kafka 4.2 or newer, and there the feature share.version=1 " +
-	"(kafka-features.sh upgrade --feature share.version=1). Without them, have the tasks done on the command line, " +
-	"by xargs, Slurm, Kubernetes or whatever starts commands: giantstream build stage")
+var ErrNoShareGroups = errors.New("the Kafka cluster has no share groups with renewable locks: use Apache Kafka 4.2 " +
+	"or newer with share.version=1 (kafka-features.sh), or have another scheduler run 'giantstream build stage'")
 
 // Queue is where a coordinator and its workers meet. All of them have the same topics and the same group.
 type Queue struct {

@@ -143,8 +143,8 @@ func (r *Rows) Open(ctx context.Context, pipeline, id, continues string, shards 
 	c := saved.Catalog
 	if c.TopicID != "" && c.TopicID != id && c.TopicID != continues && !again {
 		return nil, fmt.Errorf("%w: the table has the rows of pipeline %s (id %s), and the store is of pipeline %s "+
-			"(id %s). Give this one a table of its own (sinks.iceberg.rows); or, if its readers are to see the rows "+
-			"of this one, fill it again with --refill", vectordb.ErrOwner, c.Topic, c.TopicID, pipeline, id)
+			"(id %s). Name another table (sinks.iceberg.rows), or fill this one again with --refill", vectordb.ErrOwner,
+			c.Topic, c.TopicID, pipeline, id)
 	}
 	if again || len(c.Tables) == 0 || c.TopicID != id || c.Partitions != shards {
 		c.Tables = slices.DeleteFunc(c.Tables, func(t vectordb.Table) bool { return t.Serial != c.Served })

@@ -150,10 +150,9 @@ func (f *Follower) claim(c *Catalog, from string) error {
 		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q was created again "+
 			"and belongs to none yet: start the pipeline, which claims it", ErrOwner, c.Owner, o.Topic)
 	case c.Owner != "" && c.Owner != from && !slices.Contains(o.OwnersBefore, c.Owner):
-		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q belongs to the "+
-			"pipeline with id %s. Give the sink another name (sinks.name); or, if its readers are to see the vectors "+
-			"of that one, let it begin again with 'giantstream sink refill DATABASE --from %s'", ErrOwner, c.Owner,
-			o.Topic, o.Owner, c.Owner)
+		return fmt.Errorf("%w: the sink's tables are of pipeline %s, and topic %q is of pipeline %s. Give the sink "+
+			"another name (sinks.name), or let it begin again with 'giantstream sink refill DATABASE --from %s'",
+			ErrOwner, c.Owner, o.Topic, o.Owner, c.Owner)
 	}
 	o.Log.Info("the sink's tables belong to the topic's pipeline from now on", "topic", o.Topic, "pipeline", o.Owner,
 		"before", c.Owner)
@@ -342,8 +341,8 @@ func (f *Follower) newestOf(partition int, records []Record, progress *Progress)
 			t := f.catalog.find(r.Generation)
 			if len(r.Vector) > 0 && len(r.Vector) != t.Dim {
 				return nil, fmt.Errorf("%w: the vector of %q, partition %d, offset %d, has %d; others of generation "+
-					"%d have %d. If sink.embedding_dim has changed, wait until all is published with the new one, "+
-					"set sinks.dimensions to it, and run 'giantstream sink refill'", ErrDimension, r.NodeID, partition,
+					"%d have %d. Once all has a new sink.embedding_dim, set sinks.dimensions to it, and run "+
+					"'giantstream sink refill'", ErrDimension, r.NodeID, partition,
 					r.Offset, len(r.Vector), r.Generation, t.Dim)
 			}
 			newest[place{t.Serial, r.NodeID}] = r

@@ -160,11 +160,9 @@ func (w witness) check(ctx context.Context, store sink.Store, shard int) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: shard %d has lost the end of its log: the log ends at manifest %d, but %s was written "+
-		"after manifest %d. Restore the manifests from %s on from a backup of the store. To go on after manifest %d "+
-		"without them, stop the pipeline, remove %s, whatever the next start names, and the local state of the shard; "+
-		"the topics must hold all records from the offsets of manifest %d on", ErrDamaged, shard, head, w.key, w.seq,
-		ManifestKey(shard, head+1), head, w.key, head)
+	return fmt.Errorf("%w: shard %d has lost the end of its log: it ends at manifest %d, and %s was written after "+
+		"manifest %d. Restore all from %s on from a backup (docs/OPERATIONS.md, \"The store is damaged\")", ErrDamaged, shard,
+		head, w.key, w.seq, ManifestKey(shard, head+1))
 }
 
 // CheckLog returns ErrDamaged if the log of the cursor's shard has lost the manifest that the cursor

@@ -255,11 +255,8 @@ func (have Identity) compareSettings(want Identity, url string) error {
 	if have.extendedBy(want.Settings) {
 		return nil
 	}
-	return fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+
-		"what the old ones made of their records. Use the settings of before ('giantstream config from-store %s' "+
-		"prints them); or let 'giantstream remap' read the records again with the new ones, into a store beside; or, "+
-		"with all other workers stopped, go on with the new ones for new records alone with 'giantstream run "+
-		"--accept-settings'",
+	return fmt.Errorf("store %s %w: %s. Use those of before ('giantstream config from-store %s'), read all records "+
+		"again ('giantstream remap'), or have these for new records alone ('giantstream run --accept-settings')",
 		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "), url)
 }
 
@@ -456,8 +453,7 @@ func hashSettings(settings map[string]string) string {
 // shards' own logs only lead there. This release has one commit for each shard and window
 // (docs/decisions/0013-one-commit.md).
 const ErrGroupCommit = retry.FinalError("written with stream.commit: group, which this release cannot read: stop the " +
-	"pipeline, and let 'giantstream reshard' of the release that wrote it write a new store, " +
-	"with the same number of shards or another, which this release reads")
+	"pipeline, and let 'giantstream reshard' of the release that wrote it write a new store")
 
 // What those releases wrote has these formats.
 const (

@@ -39,9 +39,9 @@ func CheckRemap(ctx context.Context, store sink.Store) error {
 	case err != nil:
 		return err
 	case into != nil && into.Remap:
-		return fmt.Errorf("store %s %w: 'giantstream remap' has handed over to the store %s. Start workers with the "+
-			"configuration of that store. The way back is the same command with the configuration of this store and "+
-			"--from %s", store.URL(), ErrRemapped, into.Into, into.Into)
+		return fmt.Errorf("store %s %w: 'giantstream remap' has handed over to the store %s. Start workers with its "+
+			"configuration; the way back is 'giantstream remap' with that of this store and --from %s", store.URL(),
+			ErrRemapped, into.Into, into.Into)
 	case from != nil && from.Remap && !from.Done:
 		return fmt.Errorf("store %s %w: 'giantstream remap' fills it beside the store %s, and has not handed over "+
 			"yet. Run that command until it has; meanwhile workers may help with --roles stream,refresh", store.URL(),

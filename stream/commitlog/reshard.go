@@ -110,8 +110,8 @@ func CheckReshard(ctx context.Context, store sink.Store) error {
 		return err
 	case into != nil && !into.Remap:
 		return fmt.Errorf("store %s %w: 'giantstream reshard' has begun to write it to %s, with %d shards. Run that "+
-			"command until it says that it is complete, and start workers with that store. To take it back before it "+
-			"is complete, run it with --abort", store.URL(), ErrResharded, into.Into, into.Shards)
+			"command until it is complete, and start workers with that store; or take it back with --abort",
+			store.URL(), ErrResharded, into.Into, into.Shards)
 	case from != nil && !from.Done && !from.Remap:
 		return fmt.Errorf("store %s %w: 'giantstream reshard' fills it from %s, and has not come to its end. Run that "+
 			"command again, or take it back with --abort", store.URL(), ErrResharded, from.From)

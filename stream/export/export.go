@@ -220,10 +220,8 @@ func (e *run) kept(ctx context.Context) error {
 		e.Progress.Add(1)
 	}
 	if gone != nil {
-		return fmt.Errorf("%w, whose rows were merged with later ones. The oldest point from there on that can be "+
-			"exported is --manifest %s. compaction.history says for how long each manifest is kept, compaction.grace "+
-			"rows that were merged; the cut of a generation is kept as long as the generation (refresh.keep). With "+
-			"--as-of, the topics can go back further", gone, List(next))
+		return fmt.Errorf("%w, whose rows were merged with later ones (compaction.history, compaction.grace). Export "+
+			"--manifest %s, the oldest point from there on, or with --as-of from the topics", gone, List(next))
 	}
 	return nil
 }

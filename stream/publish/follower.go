@@ -182,7 +182,8 @@ func (f *Follower) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // the step failed because the context has ended
 		case err != nil:
 			wait = pause.Next()
-			f.opts.Log.Warn("publishing embeddings failed, will retry", "shard", f.opts.Shard, "in", wait, "error", err)
+			f.opts.Log.Warn("embeddings cannot be published, trying again", "shard", f.opts.Shard, "in", wait,
+				"error", err)
 		case f.switched:
 			pause.Reset()
 			continue

@@ -81,9 +81,9 @@ func (r *run) chooseDeleted(ctx context.Context, cuts []commitlog.Cut, cursors [
 		}
 	}
 	if len(forget) == 0 {
-		return 0, fmt.Errorf("no node can be forgotten: %d are deleted. They and all links to them must be deleted "+
-			"('giantstream forget --deleted') before the generation is built ('giantstream rebuild --set "+
-			"refresh.space=turn'), and that must be published", all)
+		return 0, fmt.Errorf("no node can be forgotten: %d are deleted. Delete all links to them ('giantstream "+
+			"forget --deleted'), build a generation ('giantstream rebuild --set refresh.space=turn'), and have it "+
+			"published first", all)
 	}
 	r.Forget = forget
 	return all - len(forget), nil

@@ -235,11 +235,9 @@ func (s *Shard) checkPartitions(topic string, now Identity) error {
 	if now.Partitions == s.opts.Shards {
 		return nil
 	}
-	return fmt.Errorf("kafka topic %q: %w: it has %d, and the pipeline has %d shards. "+
-		"Records of further partitions are read by nobody, and producers spread keys over all partitions. "+
-		"Stop the producers and all workers, and go on with %d shards by 'giantstream reshard'; "+
-		"or create a topic with %d partitions and send the records again, or set ingest.repartition", topic,
-		ErrPartitions, now.Partitions, s.opts.Shards, now.Partitions, s.opts.Shards)
+	return fmt.Errorf("kafka topic %q: %w: it has %d, and the pipeline has %d shards. Stop producers and workers, "+
+		"run 'giantstream reshard' for %d shards; or create the topic with %d partitions and send its records again",
+		topic, ErrPartitions, now.Partitions, s.opts.Shards, now.Partitions, s.opts.Shards)
 }
 
 // replaced says what is known about a topic that is not the one that was read.
@@ -248,12 +246,9 @@ func (s *Shard) replaced(topic string, in commitlog.Input, why string, b Bounds)
 	if s.head != nil {
 		covered = s.head.Next[topic] - in.Base
 	}
-	return fmt.Errorf("kafka topic %q, partition %d: %w: %s. The records below offset %d of the topic that was read "+
-		"are committed; its records from offset %d on, if there were any, are lost. Of the topic that is there now, "+
-		"no record is covered: offsets %d to %d. Restore the old topic, or accept this with "+
-		"'giantstream run --accept-loss %s', which reads the topic from its start, "+
-		"or start a new pipeline (another store and state) and backfill it",
-		topic, s.opts.Shard, ErrInputReplaced, why, covered, covered, b.Oldest, b.End, topic)
+	return fmt.Errorf("kafka topic %q, partition %d: %w: %s. What it had from offset %d on is lost, and offsets "+
+		"%d to %d of now are not read. Restore it, or read it from its start with 'giantstream run --accept-loss %s'",
+		topic, s.opts.Shard, ErrInputReplaced, why, covered, b.Oldest, b.End, topic)
 }
 
 // Bases returns, by topic, what the offsets of this Shard are above those of the brokers.

@@ -47,12 +47,16 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 	a.without = embedded.Without
 	a.note(0, len(texts), 0, len(texts), nil)
 	dim := embedded.Dim
-	narrow := embedding.Format{Dim: dim}
 	if q.Dimensions != nil {
-		if narrow.Dim = *q.Dimensions; narrow.Dim < 1 || narrow.Dim > dim {
-			return nil, badRequest{fmt.Errorf("dimensions is %d; the encoder has from 1 to %d", narrow.Dim, dim)}
+		if dim = *q.Dimensions; dim < 1 || dim > embedded.Dim {
+			return nil, badRequest{fmt.Errorf("dimensions is %d; the encoder has from 1 to %d", dim, embedded.Dim)}
 		}
 	}
+	return openAIReply(&embedded, texts, dim, q.Encoding == "base64")
+}
+
+// openAIReply is the answer with the first dim numbers of embeddings.
+func openAIReply(embedded *Embedded, texts []string, dim int, inBase64 bool) (any, error) {
 	type item struct {
 		Object    string `json:"object"`
 		Index     int    `json:"index"`
@@ -69,12 +73,13 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 		Usage  usage  `json:"usage"`
 	}
 	out.Object, out.Model = "list", fmt.Sprintf("giantstream-%d", embedded.Generation)
+	narrow := embedding.Format{Dim: dim}
 	for i, v := range embedded.Vectors {
 		if v = narrow.Narrow(embedding.Record{Vector: v, Type: embedding.Float32}).Vector; v == nil {
-			v = make([]float32, narrow.Dim)
+			v = make([]float32, dim)
 		}
 		one := item{"embedding", i, v}
-		if q.Encoding == "base64" {
+		if inBase64 {
 			b, err := binary.Append(nil, binary.LittleEndian, v)
 			if err != nil {
 				return nil, err

@@ -18,9 +18,8 @@ const (
 )
 
 // ErrNoOrders: a generation knows nothing of orders, so that it cannot say what goes with an item.
-var ErrNoOrders = errors.New("the generation does not know what goes with what: it was built without orders, with " +
-	"links.from_orders.max_partners: 0 or by an earlier release. Add orders (ingest.baskets, or --orders) where " +
-	"there are none, and build a generation")
+var ErrNoOrders = errors.New("the generation does not know what goes with what, as it was built without orders: " +
+	"add them (ingest.baskets, --orders), with links.from_orders.max_partners above 0, and build a generation")
 
 // Complement is a row of goes-with.parquet: Item is suggested to a basket that has Partner.
 type Complement struct {

@@ -165,8 +165,32 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	return s, nil
 }
 
-// openParts gives each part its inputs.
+// openParts makes the parts, and opens them in the order in which they need each other.
 func (s *Service) openParts(ctx context.Context, o Options) error {
+	pipeline, err := wiring.OwnerOf(ctx, s.cfg, s.store, s.id)
+	if err != nil {
+		return err
+	}
+	if err := s.makeParts(o, pipeline); err != nil {
+		return err
+	}
+	s.joinParts()
+	s.refresh.Open()
+	s.publish.Open()
+	s.answer.Open()
+	if s.roles.Embed {
+		if err := s.publish.Claim(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.claimTopics(ctx, pipeline); err != nil {
+		return err
+	}
+	return s.ingest.Open(ctx)
+}
+
+// makeParts makes the parts, each with what the configuration says of it.
+func (s *Service) makeParts(o Options, pipeline owner.Pipeline) error {
 	feeds, schemas, err := wiring.FeedOf(s.cfg, s.client, s.log)
 	if err != nil {
 		return err
@@ -191,12 +215,7 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		return err
 	}
 	attributes := slices.Sorted(slices.Values(s.cfg.Sinks.Attributes))
-	published := fmt.Sprintf("%q, %q, %s", s.topics.Embeddings, s.topics.Canary, wiring.FormatOf(s.cfg))
-	if len(attributes) > 0 {
-		published += ", " + strings.Join(attributes, ", ")
-	}
-	groups := membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(), Published: published,
-		SessionTimeout: s.cfg.Kafka.SessionTimeout}
+	groups := s.membership(attributes)
 	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
 		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, External: model, Features: s.served,
 		Heads: s.heads, Streams: s.roles.Stream, Live: s.live, Progress: &s.live.Progress, Traces: s.traces,
@@ -205,22 +224,33 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		Registry:     s.metrics, Log: s.log}
 	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
 		Undirected: s.id.Undirected, Orders: s.topics.Orders, Served: s.served, Heads: s.heads, Lease: right,
-		Backlog: s.ingest, Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh,
-		Format:      wiring.FormatOf(s.cfg),
+		Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh, Format: wiring.FormatOf(s.cfg),
 		CanaryTopic: s.topics.Canary, Device: o.Device, Progress: &s.live.Progress, Traces: s.traces,
 		Registry: s.metrics, Log: s.log}
-	pipeline, err := wiring.OwnerOf(ctx, s.cfg, s.store, s.id)
-	if err != nil {
-		return err
-	}
 	s.publish = &publishing.Publish{Store: s.store, Shards: s.cfg.Shards, Groups: groups, Topics: s.topics,
-		Pipeline: pipeline,
-		Served:   s.served, Heads: s.heads, Damage: s.refresh, Format: wiring.FormatOf(s.cfg), Records: records,
+		Pipeline: pipeline, Served: s.served, Heads: s.heads, Format: wiring.FormatOf(s.cfg), Records: records,
 		Attributes: attributes, Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,
 		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Registry: s.metrics,
 		Fail: func(err error) { _ = s.fail(err) }, Log: s.log}
 	s.answer = &answering.Answer{Store: s.store, Served: s.served, Settings: s.settings, HTTP: s.cfg.HTTP, Health: s,
 		Texts: texts, Live: s.live, Registry: s.metrics, Exemplars: s.cfg.Telemetry.Traces.Exemplars, Log: s.log}
+	return nil
+}
+
+// membership is that of this process in its consumer groups. Its members publish the same attributes.
+func (s *Service) membership(attributes []string) membership.Membership {
+	published := fmt.Sprintf("%q, %q, %s", s.topics.Embeddings, s.topics.Canary, wiring.FormatOf(s.cfg))
+	if len(attributes) > 0 {
+		published += ", " + strings.Join(attributes, ", ")
+	}
+	return membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(), Published: published,
+		SessionTimeout: s.cfg.Kafka.SessionTimeout}
+}
+
+// joinParts gives parts each other, as the roles of the process want it.
+func (s *Service) joinParts() {
+	s.refresh.Backlog, s.refresh.Moved = s.ingest, s.answer.Drift
+	s.publish.Damage = s.refresh
 	if s.roles.Stream {
 		s.publish.Poll = pollBeside
 		if s.roles.Embed {
@@ -235,19 +265,6 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 			}
 		}
 	}
-	s.refresh.Moved = s.answer.Drift
-	s.refresh.Open()
-	s.publish.Open()
-	s.answer.Open()
-	if s.roles.Embed {
-		if err := s.publish.Claim(ctx); err != nil {
-			return err
-		}
-	}
-	if err := s.claimTopics(ctx, pipeline); err != nil {
-		return err
-	}
-	return s.ingest.Open(ctx)
 }
 
 // claimTopics makes the pipeline the owner of the topics that it fills for its shards. Another pipeline of its name

@@ -117,7 +117,7 @@ func (s *storeSource) run(ctx context.Context) error {
 			return err
 		case err != nil:
 			wait = pause.Next()
-			s.Log.Warn("the store could not be followed, will retry", "in", wait, "error", err)
+			s.Log.Warn("the store cannot be followed, trying again", "in", wait, "error", err)
 		default:
 			pause.Reset()
 		}

@@ -16,9 +16,8 @@ func OpenDevice(cfg *config.Config, drivers devices.Drivers, log *slog.Logger) (
 	t := cfg.Train
 	d, err := drivers.Open(t.Device, devices.Options{Memory: int64(t.GPUMemory), Math: compute.Math(t.GPUMath)})
 	if errors.Is(err, devices.ErrNoDriver) {
-		return nil, fmt.Errorf("train.device: %w. The program giantstream-cuda runs the same commands on NVIDIA GPUs: "+
-			"build it with 'go build -tags cuda ./cmd/giantstream-cuda' (docs/OPERATIONS.md, \"On a GPU\"), "+
-			"or set train.device: cpu", err)
+		return nil, fmt.Errorf("train.device: %w. For NVIDIA GPUs build the program giantstream-cuda ('go build "+
+			"-tags cuda ./cmd/giantstream-cuda'; docs/OPERATIONS.md, \"On a GPU\"), or set train.device: cpu", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train.device: %w", err)

@@ -143,7 +143,7 @@ func (x *Index) extension(ctx context.Context) error {
 			if classified := classify(err); !retry.Final(classified) {
 				return classified
 			}
-			return fmt.Errorf("%w: the database has no extension \"vector\", and it could not be created (%w). "+
+			return fmt.Errorf("%w: the database has no extension \"vector\", and it cannot be created (%w). "+
 				"Install pgvector on the server (PostgreSQL %s), and let a superuser run CREATE EXTENSION vector in "+
 				"this database",
 				vectordb.ErrRefused, err, server)

@@ -105,7 +105,7 @@ var (
 	ErrOrder = errors.New("bert: Backward takes the gradient of one Forward, which must come before it")
 	// ErrSpoilt: a state was read only in part, so the weights are a mix of two models.
 	ErrSpoilt = errors.New(
-		"bert: the weights are spoilt by a state that could not be read; read a good one, or open the model again")
+		"bert: the weights are spoilt by a state that cannot be read; read a good one, or open the model again")
 )
 
 // NewTuner makes a tuner of a model, whose weights it will change.

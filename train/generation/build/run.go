@@ -77,8 +77,7 @@ func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engi
 		for _, read := range last[s.Name] {
 			w.drop(plan.Generation)
 			if err := work.RemoveOutputs(ctx, w.Store, plan.Generation, read); err != nil {
-				// The last task removes them, too.
-				w.Resources.Log.Warn("what a stage has left, and no other needs, could not be removed", "stage", read,
+				w.Resources.Log.Warn("what a stage has left is not removed; the last task removes it", "stage", read,
 					"error", err)
 			}
 		}

@@ -200,9 +200,9 @@ func (w *Worker) drop(g int64) {
 // explainDevice adds to an error of a device what can be done about it.
 func explainDevice(err error) error {
 	if errors.Is(err, compute.ErrFailed) {
-		return fmt.Errorf("%w. What is done is kept, the newest checkpoint too, and the next start goes on from there."+
-			" If the device's memory was full, lower train.bert.max_tokens or raise train.gpu_memory; "+
-			"else look after the device, or set train.device: cpu", err)
+		return fmt.Errorf("%w. The next start goes on from what is done. If the device's memory was full, lower "+
+			"train.bert.max_tokens or raise train.gpu_memory; else look after the device, or set train.device: cpu",
+			err)
 	}
 	return err
 }

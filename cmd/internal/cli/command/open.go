@@ -60,7 +60,7 @@ func (a *App) OpenDevice(w *Workplace) (closeDevice func(), err error) {
 	}
 	return func() {
 		if err := w.Device.Close(); err != nil {
-			w.Log.Warn("the device could not be given back; the end of this process does it", "error", err)
+			w.Log.Warn("the device was not given back; the end of this process does it", "error", err)
 		}
 	}, nil
 }

@@ -255,7 +255,7 @@ func (f *forgotten) err() error {
 	case n > 0:
 		return fmt.Errorf("%w: %d places above; docs/OPERATIONS.md, \"Forget an item\", says what to do", errLeft, n)
 	case unread > 0:
-		return fmt.Errorf("%w: %d places above could not be opened", errLeft, unread)
+		return fmt.Errorf("%w: %d places above cannot be opened", errLeft, unread)
 	}
 	return nil
 }

@@ -162,10 +162,9 @@ func (h *handover) catchUp(ctx context.Context, acceptMissing bool) error {
 	if err != nil || missing == 0 || acceptMissing {
 		return err
 	}
-	return fmt.Errorf("the new store lacks %s of the store of before, such as %q: topics have deleted their records, "+
-		"or these are dead letters now ('giantstream dlq list' with the new configuration). Send them again "+
-		"('giantstream backfill'), or hand over all the same with --accept-missing, which deletes their embeddings. "+
-		"The pipeline of before goes on undisturbed", command.Plural(missing, "node"), example)
+	return fmt.Errorf("the new store lacks %s of the store of before, such as %q: their records are deleted or dead "+
+		"letters ('giantstream dlq list'). Send them again, or have their embeddings deleted by --accept-missing",
+		command.Plural(missing, "node"), example)
 }
 
 // eachUnheard calls each with the rows of nodes that the former store has at a cut and the new one has no row of.

@@ -179,9 +179,8 @@ func (in *Ingest) checkMapping(ctx context.Context, heads []*commitlog.Manifest)
 		return fmt.Errorf("look at the first records of the topics: %w", err)
 	}
 	if err := p.Err(nil); err != nil {
-		return fmt.Errorf("%w\nNothing was consumed. Correct the field of the configuration (ingest.…), or start with "+
-			"--allow-unmatched if it is later records that have it. 'giantstream preview -c FILE' shows the records "+
-			"as they would be mapped", err)
+		return fmt.Errorf("%w\nNothing was consumed. Correct the mapping (ingest.…), which 'giantstream preview -c "+
+			"FILE' shows, or start with --allow-unmatched if later records have the field", err)
 	}
 	if w := p.Texts.Warning(); w != "" {
 		in.Log.Warn("the mapping may be wrong: " + w)

@@ -55,13 +55,12 @@ func (m Membership) Explain(ctx context.Context, name string, err error) error {
 	if protocol, derr := m.Client.GroupProtocol(ctx, name); derr == nil {
 		id, ours := strings.CutPrefix(protocol, group.ProtocolName+"-")
 		if id, _, _ = strings.Cut(id, "-"); ours && id != m.Pipeline {
-			return fmt.Errorf("kafka group %q belongs to another pipeline, whose id is %s: "+
-				"this store is of pipeline %s. Two pipelines need groups of their own (pipeline, or kafka.group); "+
-				"two workers of one pipeline need the same store: %w", name, id, m.Pipeline, err)
+			return fmt.Errorf("kafka group %q belongs to another pipeline (its id is %s, this store is of %s). Two "+
+				"pipelines need groups of their own (pipeline, or kafka.group), two workers of one pipeline the same "+
+				"store: %w", name, id, m.Pipeline, err)
 		}
 	}
-	return fmt.Errorf("%w: the workers of a group are of one pipeline (this store is of pipeline %s) and have the "+
-		"same version. With role stream either all or none of them have role embed, and with that role all have the "+
-		"same kafka.topics.embeddings, sink.canary_topic, sink.embedding_type, sink.embedding_dim and "+
-		"sinks.attributes (here %s). Stop those that differ", err, m.Pipeline, m.Published)
+	return fmt.Errorf("%w: the workers of a group are of one pipeline (here %s) and one version, have role embed all "+
+		"or none of them, and have the same topics and form of embeddings (here %s). Stop those that differ", err,
+		m.Pipeline, m.Published)
 }

@@ -62,7 +62,7 @@ func (p *Publish) failed(ctx context.Context, shard int, model *publish.Model, r
 	}
 	err := p.Damage.Condemn(ctx, model.Generation, reason, func() error { return verifyParts(ctx, p.Store, model) })
 	if err != nil && ctx.Err() == nil {
-		p.Log.Warn("a generation's embeddings seem to be damaged, which could not be noted; trying again",
+		p.Log.Warn("a generation's embeddings seem to be damaged, which was not noted in the store; trying again",
 			"generation", model.Generation, "reason", reason, "error", err)
 	}
 }

@@ -51,7 +51,7 @@ func (r *Refresh) BuildIf(ctx context.Context,
 	}
 	removed, err := generation.Prune(ctx, store, r.Settings.Get().Refresh.Keep)
 	if err != nil {
-		r.Log.Warn("old generations could not be removed; the next refresh tries again", "error", err)
+		r.Log.Warn("old generations not removed; the next refresh tries again", "error", err)
 	} else if len(removed) > 0 {
 		r.Log.Info("old generations removed", "generations", removed)
 	}

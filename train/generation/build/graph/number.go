@@ -54,67 +54,101 @@ func Number(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	k := Blocks(len(nodes))
-	texts, about, labels, facts := t.NewSections(k), t.NewSections(k), t.NewSections(k), t.NewSections(k)
-	keys, classes, refs := t.NewSections(1), t.NewSections(1), t.NewSections(t.Plan.Partitions)
-	for _, w := range []*sections.Writer{texts, about, labels, facts, keys, classes, refs} {
-		defer w.Close() //nolint:errcheck // temporary files
-	}
 	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
 	}
 	graph := log.Fingerprint()
-	holdout, seed := t.Doc.Settings.Holdout, t.Doc.Settings.EvalSeed
-	seen := map[string]bool{"": true}
-	var b []byte
+	w := newNumberWriter(t, len(nodes))
+	defer w.close()
 	for i, n := range nodes {
-		row := rows.Row{NodeID: string(n.id), Text: string(n.text), Class: string(n.class), EventTime: n.time}
 		s.TextBytes += int64(len(n.text))
 		s.count(readFacts(&sections.Decoder{Rest: n.facts}, t.Plan.Weighted, nil))
-		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b[:0], n.hash), checkOf(row.NodeID))
-		err := keys.Add(0, b)
-		err = errors.Join(err, texts.Add(i/Block, sections.AppendString(b[:0], row.Text)))
-		b = sections.AppendString(sections.AppendString(b[:0], row.NodeID), row.Class)
-		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.time), int64(n.shard)), n.seq)
-		err = errors.Join(err, about.Add(i/Block, b))
-		b = append(binary.AppendUvarint(b[:0], uint64(n.links)), n.labels...)
-		err = errors.Join(err, labels.Add(i/Block, b))
-		if t.Plan.Weighted {
-			err = errors.Join(err, facts.Add(i/Block, n.facts))
-		}
-		d := sections.Decoder{Rest: n.labels}
-		for slot := range n.links {
-			label := string(d.StringBytes())
-			row.Labels = append(row.Labels, label)
-			h, at := HashOf(label), uint32(slot)
-			if holdout > 0 && eval.Hide(n.hash, h, holdout, seed) {
-				at |= hiddenBit
-			}
-			b = binary.LittleEndian.AppendUint64(b[:0], h)
-			for _, v := range []uint32{checkOf(label), uint32(i), at} {
-				b = binary.LittleEndian.AppendUint32(b, v)
-			}
-			err = errors.Join(err, refs.Add(PartitionOf(h, t.Plan.Partitions), b))
-		}
-		if !seen[row.Class] {
-			seen[row.Class] = true
-			err = errors.Join(err, classes.Add(0, sections.AppendString(nil, row.Class)))
-		}
+		row, err := w.add(i, &n)
 		if err != nil {
 			return err
 		}
-		graph.Add(&row)
+		graph.Add(row)
 	}
 	s.Nodes, s.Fingerprint = len(nodes), graph.Sum()
 	t.Stats = s
-	outputs := map[string]*sections.Writer{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
-		"classes": classes, "refs": refs}
-	if t.Plan.Weighted {
-		outputs["facts"] = facts
+	return w.put(ctx)
+}
+
+// numberWriter writes the outputs of Number.
+type numberWriter struct {
+	*work.Task
+	texts, nodes, labels, facts *sections.Writer // by block
+	keys, classes               *sections.Writer
+	refs                        *sections.Writer // by the partition of the far end
+	seen                        map[string]bool  // classes
+	b                           []byte
+}
+
+func newNumberWriter(t *work.Task, nodes int) *numberWriter {
+	k := Blocks(nodes)
+	return &numberWriter{Task: t, texts: t.NewSections(k), nodes: t.NewSections(k), labels: t.NewSections(k),
+		facts: t.NewSections(k), keys: t.NewSections(1), classes: t.NewSections(1),
+		refs: t.NewSections(t.Plan.Partitions), seen: map[string]bool{"": true}}
+}
+
+func (w *numberWriter) close() {
+	for _, out := range []*sections.Writer{w.texts, w.nodes, w.labels, w.facts, w.keys, w.classes, w.refs} {
+		_ = out.Close() // a temporary file
 	}
-	for name, w := range outputs {
-		if err := t.PutSections(ctx, name, w); err != nil {
+}
+
+// add writes node i, and returns its row without attributes.
+func (w *numberWriter) add(i int, n *scattered) (*rows.Row, error) {
+	row := &rows.Row{NodeID: string(n.id), Text: string(n.text), Class: string(n.class), EventTime: n.time}
+	b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(w.b[:0], n.hash), checkOf(row.NodeID))
+	err := w.keys.Add(0, b)
+	err = errors.Join(err, w.texts.Add(i/Block, sections.AppendString(b[:0], row.Text)))
+	b = sections.AppendString(sections.AppendString(b[:0], row.NodeID), row.Class)
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.time), int64(n.shard)), n.seq)
+	err = errors.Join(err, w.nodes.Add(i/Block, b))
+	b = append(binary.AppendUvarint(b[:0], uint64(n.links)), n.labels...)
+	err = errors.Join(err, w.labels.Add(i/Block, b))
+	if w.Plan.Weighted {
+		err = errors.Join(err, w.facts.Add(i/Block, n.facts))
+	}
+	if !w.seen[row.Class] {
+		w.seen[row.Class] = true
+		err = errors.Join(err, w.classes.Add(0, sections.AppendString(nil, row.Class)))
+	}
+	w.b = b
+	return row, errors.Join(err, w.addRefs(i, n, row))
+}
+
+// addRefs writes the links of node i, and adds them to its row.
+func (w *numberWriter) addRefs(i int, n *scattered, row *rows.Row) (err error) {
+	holdout, seed := w.Doc.Settings.Holdout, w.Doc.Settings.EvalSeed
+	d := sections.Decoder{Rest: n.labels}
+	for slot := range n.links {
+		label := string(d.StringBytes())
+		row.Labels = append(row.Labels, label)
+		h, at := HashOf(label), uint32(slot)
+		if holdout > 0 && eval.Hide(n.hash, h, holdout, seed) {
+			at |= hiddenBit
+		}
+		w.b = binary.LittleEndian.AppendUint64(w.b[:0], h)
+		for _, v := range []uint32{checkOf(label), uint32(i), at} {
+			w.b = binary.LittleEndian.AppendUint32(w.b, v)
+		}
+		err = errors.Join(err, w.refs.Add(PartitionOf(h, w.Plan.Partitions), w.b))
+	}
+	return err
+}
+
+// put stores the outputs.
+func (w *numberWriter) put(ctx context.Context) error {
+	outputs := map[string]*sections.Writer{"texts": w.texts, "nodes": w.nodes, "labels": w.labels, "keys": w.keys,
+		"classes": w.classes, "refs": w.refs}
+	if w.Plan.Weighted {
+		outputs["facts"] = w.facts
+	}
+	for name, out := range outputs {
+		if err := w.PutSections(ctx, name, out); err != nil {
 			return err
 		}
 	}

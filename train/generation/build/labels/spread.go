@@ -41,11 +41,9 @@ func SpreadTexts(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	defer texts.Close()
-	out := t.NewSections(t.Plan.Ranges)
-	defer out.Close() //nolint:errcheck // a temporary file
-	ranges := rangesOf(t.Plan, x)
-	labels, weights := make([][]byte, t.Plan.Ranges), make([][]byte, t.Plan.Ranges) // of a node, by range
-	var record []byte
+	s := spreader{ranges: rangesOf(t.Plan, x), out: t.NewSections(t.Plan.Ranges),
+		labels: make([][]byte, t.Plan.Ranges), weights: make([][]byte, t.Plan.Ranges)}
+	defer s.out.Close() //nolint:errcheck // a temporary file
 	if err := graph.EachBlock(ctx, t.Build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo,
 		hi int) error {
 		rows, err := texts.BlockRows(lo, hi)
@@ -59,39 +57,55 @@ func SpreadTexts(ctx context.Context, t *work.Task) error {
 			if d.Err != nil {
 				return d.Err
 			}
-			squares := 0.0
-			for k, position := range n.To {
-				if position < 0 || n.Hidden[k] {
-					continue
-				}
-				r := ranges.PartitionAt(int(position))
-				labels[r] = binary.LittleEndian.AppendUint32(labels[r], uint32(int(position)-ranges.Base[r]))
-				if n.Weights == nil {
-					squares++
-					continue
-				}
-				v := n.Weights[k]
-				squares += float64(v) * float64(v)
-				weights[r] = binary.LittleEndian.AppendUint32(weights[r], math.Float32bits(v))
-			}
-			for r, b := range labels {
-				if len(b) == 0 {
-					continue
-				}
-				record = binary.LittleEndian.AppendUint32(record[:0], math.Float32bits(float32(squares)))
-				record = binary.LittleEndian.AppendUint32(record, uint32(len(b)/4))
-				record = append(append(append(record, b...), weights[r]...), row...)
-				if err := out.Add(r, record); err != nil {
-					return err
-				}
-				labels[r], weights[r] = b[:0], weights[r][:0]
+			if err := s.spread(&n, row); err != nil {
+				return err
 			}
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	return t.PutSections(ctx, "rows", out)
+	return t.PutSections(ctx, "rows", s.out)
+}
+
+// spreader writes nodes to the ranges of their labels.
+type spreader struct {
+	ranges          graph.Numbering
+	out             *sections.Writer
+	labels, weights [][]byte // of a node, by range
+	record          []byte
+}
+
+// spread writes the row of a node to each range that has a label of it.
+func (s *spreader) spread(n *graph.Neighbours, row []byte) error {
+	squares := 0.0
+	for k, position := range n.To {
+		if position < 0 || n.Hidden[k] {
+			continue
+		}
+		r := s.ranges.PartitionAt(int(position))
+		s.labels[r] = binary.LittleEndian.AppendUint32(s.labels[r], uint32(int(position)-s.ranges.Base[r]))
+		if n.Weights == nil {
+			squares++
+			continue
+		}
+		v := n.Weights[k]
+		squares += float64(v) * float64(v)
+		s.weights[r] = binary.LittleEndian.AppendUint32(s.weights[r], math.Float32bits(v))
+	}
+	for r, b := range s.labels {
+		if len(b) == 0 {
+			continue
+		}
+		s.record = binary.LittleEndian.AppendUint32(s.record[:0], math.Float32bits(float32(squares)))
+		s.record = binary.LittleEndian.AppendUint32(s.record, uint32(len(b)/4))
+		s.record = append(append(append(s.record, b...), s.weights[r]...), row...)
+		if err := s.out.Add(r, s.record); err != nil {
+			return err
+		}
+		s.labels[r], s.weights[r] = b[:0], s.weights[r][:0]
+	}
+	return nil
 }
 
 // addSpread adds what spread has written for a range of labels to their sums, in the order of the sources.

@@ -49,8 +49,7 @@ func (c *Copies) Open(ctx context.Context) error {
 
 func sourceReplaced(topic, was, now string) error {
 	return fmt.Errorf("kafka topic %q: %w: it was deleted and created again (its id was %s and is %s). "+
-		"Its records may not be copied from here on. Accept this with 'giantstream run --accept-loss %s', "+
-		"which copies the topic from its start, or start a new pipeline (another store and state)",
+		"Have it copied from its start by 'giantstream run --accept-loss %s', or start a new pipeline",
 		topic, shard.ErrInputReplaced, was, now, topic)
 }
 
@@ -98,7 +97,7 @@ func (c *Copies) lose(topic string, partition int, from, to int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := sources.NoteLost(ctx, c.Store, lost); err != nil {
-		c.Log.Error("a loss of records could not be noted in the store", "lost", lost.String(), "error", err)
+		c.Log.Error("a loss of records was not noted in the store", "lost", lost.String(), "error", err)
 	}
 }
 
