@@ -124,7 +124,10 @@ func (r *vectorReader) read(d *Decoder, v value) *Fault {
 		return r.list(v.raw)
 	case kindString:
 		text := []byte(d.text(v))
-		if text[0] == '[' { // a cell of a CSV file
+		switch {
+		case bytes.IndexByte(text, 0) >= 0: // binary that is UTF-8 by chance, as that of 0, 0.5 and 2 is
+			return r.binary(text)
+		case text[0] == '[': // a cell of a CSV file
 			return r.list(text)
 		}
 		return r.base64(text)
@@ -182,14 +185,18 @@ func (r *vectorReader) element(text string) *Fault {
 func (r *vectorReader) base64(text []byte) *Fault {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(raw, text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return r.wrong("a string that is no base64")
-	case n%4 != 0:
-		return faultf(VectorLength, "vector %s is base64 of %d bytes; it must be of %d, 4 a number", r.Name, n,
-			4*r.Length)
 	}
-	for ; n > 0; n, raw = n-4, raw[4:] {
+	return r.binary(raw[:n])
+}
+
+// binary reads float32, little-endian.
+func (r *vectorReader) binary(raw []byte) *Fault {
+	if len(raw)%4 != 0 {
+		return faultf(VectorLength, "vector %s has %d bytes; it must have %d, 4 a number", r.Name, len(raw), 4*r.Length)
+	}
+	for ; len(raw) > 0; raw = raw[4:] {
 		if fault := r.add(math.Float32frombits(binary.LittleEndian.Uint32(raw))); fault != nil {
 			return fault
 		}

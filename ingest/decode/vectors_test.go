@@ -55,6 +55,8 @@ func TestVectorsOfAnyNotation(t *testing.T) {
 		{`{"id":"a","image":[ 1.0 , -0.2e1,-0 ],"edges":["b","c"]}`, []mutation.Vector{image}},
 		{`{"id":"a","image":"` + encoded(1, -2, 0) + `"}`, []mutation.Vector{image}},
 		{`{"id":"a","image":{"base64":"` + encoded(1, -2, 0) + `"}}`, []mutation.Vector{image}},
+		{`{"id":"a","emb":{"text":"\u0000\u0000\u0000@\u0000\u0000\u0000?"}}`, []mutation.Vector{{Name: "text",
+			Precision: mutation.Float32, Data: "\x00\x00\x00\x40\x00\x00\x00\x3f"}}}, // binary that is UTF-8
 		{`{"id":"a","image":"[1, -2, 1e-9]"}`, []mutation.Vector{image}},
 		{`{"id":"a","image":[1,-2,-1e-9]}`, []mutation.Vector{image}}, // -0 as float16
 		{`{"id":"a","emb":{"text":[1,0.5]},"image":[1,-2,0]}`, []mutation.Vector{image, text}},
@@ -86,7 +88,7 @@ func TestBadVectors(t *testing.T) {
 		{`[1,2,3,4]`, decode.VectorLength, "has 4 numbers; it must have 3"},
 		{`[]`, decode.VectorLength, "has 0 numbers"},
 		{`"` + encoded(1, 2, 3, 4) + `"`, decode.VectorLength, "has 4 numbers"},
-		{`"AAAA"`, decode.VectorLength, "base64 of 3 bytes; it must be of 12"},
+		{`"AAAA"`, decode.VectorLength, "has 3 bytes; it must have 12"},
 		{`[1,null,3]`, decode.VectorNotFinite, "number 1 of vector image is null"},
 		{`[1,2,{"float":"Infinity"}]`, decode.VectorNotFinite, "number 2"},
 		{`"[1,NaN,3]"`, decode.VectorNotFinite, "number 1 of vector image is NaN"},
