@@ -72,8 +72,7 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.Heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}
 	if s := r.Sent; s != nil {
-		p.Line("sent          %s and %s%s", command.Plural(s.Nodes, "node record"),
-			command.Plural(s.Edges, "edge record"), earlier(s.Resumed))
+		p.Line("sent          %s%s", sentRecords(s), earlier(s.Resumed))
 		for _, line := range inputLines(s) {
 			p.Line("              %s", line)
 		}
@@ -170,7 +169,24 @@ func outcomeLine(in ingesting.InputOutcomes) string {
 	if in.Applied == 0 {
 		what += " changed nothing"
 	}
-	return fmt.Sprintf("%s: %s: %s", in.Input, what, strings.Join(parts, ", "))
+	input := in.Input
+	if input != in.Topic {
+		input += " of " + console.Plain(in.Topic)
+	}
+	return fmt.Sprintf("%s: %s: %s", input, what, strings.Join(parts, ", "))
+}
+
+// sentRecords says how many records of each input were sent.
+func sentRecords(s *backfill.Stats) string {
+	words := []string{command.Plural(s.Nodes, "node record"), command.Plural(s.Edges, "edge record")}
+	if s.Attributes > 0 {
+		words = append(words, command.Plural(s.Attributes, "record of attributes", "records of attributes"))
+	}
+	if s.Orders > 0 {
+		words = append(words, command.Plural(s.Orders, "record of orders", "records of orders"))
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // inputLines say how files were read, and how full the mapped fields are in all that was sent.
