@@ -456,9 +456,9 @@ func (p *Preview) sides() []*Side {
 	return all
 }
 
-// spare reports whether records do without a field, unless its name looks like a mistake: one of several texts, of which
-// another is there, as a catalog's newest few products may have no brand; or a weight or a time that edges of another
-// topic have, as all of these are mapped alike.
+// spare reports whether records do without a field, unless its name looks like a mistake: one of several texts, of
+// which another is there, as a catalog's newest few products may have no brand; or a weight or a time that edges of
+// another topic have, as all of these are mapped alike.
 func (p *Preview) spare(s *Side, f *Field) bool {
 	if f.DidYouMean != "" {
 		return false
