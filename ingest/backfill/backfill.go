@@ -297,9 +297,7 @@ type sender struct {
 	batch []kafka.Message
 	arena []byte
 
-	// Of the input that is being sent, see progress.
-	older bool
-	hash  string
+	older bool // of the input that is being sent, see progress
 }
 
 func (s *sender) stage(ctx context.Context, what string, inputs []Input, to target) error {
@@ -355,16 +353,16 @@ func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
 	}
 	if before.done {
 		s.Progress.Add(in.Size)
-		s.stats.Resumed += before.line
+		s.stats.Resumed += before.records
 		return nil
 	}
-	s.older, s.hash = before.older, before.hash
+	s.older = before.older
 	r, closer, err := in.open(ctx, s.Limits.RecordBytes, to.columns, s.Progress.Add)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	last, pending := int64(0), 0
+	last, pending := progress{hash: before.hash}, 0
 	for {
 		rec, err := r.next()
 		if errors.Is(err, io.EOF) {
@@ -373,14 +371,18 @@ func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
 					s.stats.Notes = append(s.stats.Notes, in.Name+": "+note)
 				}
 			}
-			return s.flush(ctx, in, to, last, true)
+			last.done = true
+			return s.flush(ctx, in, to, last)
 		}
 		if err != nil {
 			// What was read is good, and is sent.
-			return errors.Join(fmt.Errorf("%s, after line %d: %w", in.Name, last, err),
-				s.flush(ctx, in, to, max(last, before.line), false))
+			err = fmt.Errorf("%s, after line %d: %w", in.Name, last.line, err)
+			if last.line < before.line {
+				last = before
+			}
+			return errors.Join(err, s.flush(ctx, in, to, last))
 		}
-		last = rec.line
+		last.line, last.records = rec.line, last.records+1
 		if rec.line <= before.line {
 			s.stats.Resumed++
 			continue
@@ -390,7 +392,7 @@ func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
 		}
 		if pending++; pending == checkpointRecords {
 			pending = 0
-			if err := s.flush(ctx, in, to, last, false); err != nil {
+			if err := s.flush(ctx, in, to, last); err != nil {
 				return err
 			}
 		}
@@ -475,7 +477,7 @@ func (s *sender) sendBatch(ctx context.Context) error {
 }
 
 // flush waits until everything is acknowledged, then moves the checkpoint.
-func (s *sender) flush(ctx context.Context, in *Input, to target, line int64, done bool) error {
+func (s *sender) flush(ctx context.Context, in *Input, to target, at progress) error {
 	if err := s.sendBatch(ctx); err != nil {
 		return err
 	}
@@ -485,5 +487,5 @@ func (s *sender) flush(ctx context.Context, in *Input, to target, line int64, do
 	if err := s.letters.Flush(ctx); err != nil {
 		return err
 	}
-	return s.checkpoint.save(to.topic, in, s.hash, line, done)
+	return s.checkpoint.save(to.topic, in, at)
 }

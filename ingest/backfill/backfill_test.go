@@ -248,7 +248,8 @@ func TestIdleFilesAreNamed(t *testing.T) {
 		in.Read.SkipWithoutText = true
 		return in
 	}
-	o.Nodes = []backfill.Input{file("sent.jsonl", `{"id":"a","text":"one"}`), file("empty.jsonl", ""),
+	o.Nodes = []backfill.Input{file("sent.jsonl", `{"id":"a","text":"one"}`),
+		file("sent.csv", "id,text\nc,\"one\ntwo\"\nd,three\n"), file("empty.jsonl", ""),
 		file("bare.csv", "id,text\na,\nb,\n"), file("bad.csv", "id,text\na,b,c\n"+strings.Repeat("x", 200)+",y\n")}
 	var got []string
 	for range 2 {
@@ -261,7 +262,7 @@ func TestIdleFilesAreNamed(t *testing.T) {
 		}
 	}
 	want := []string{"empty.jsonl: no records", "bare.csv: 2 left out without text", "bad.csv: 2 dead letters",
-		"sent.jsonl: 1 read by an earlier run"}
+		"sent.jsonl: 1 read by an earlier run", "sent.csv: 2 read by an earlier run"}
 	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("files that sent nothing: %q, want first %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,7 +43,9 @@ type checkpointLine struct {
 	// Options are those that the input was read with.
 	Options string `json:"options,omitempty"`
 	Line    int64  `json:"line"`
-	Done    bool   `json:"done"`
+	// Records is how many records the lines up to that one have; 0 from releases that did not count them.
+	Records int64 `json:"records,omitempty"`
+	Done    bool  `json:"done"`
 	// Newest is the latest modification time of any version of the input that was sent.
 	Newest time.Time `json:"newest"`
 }
@@ -81,8 +84,9 @@ func checkpointKey(topic string, in *Input) string { return topic + " " + in.Nam
 
 // progress is what a checkpoint knows of an input.
 type progress struct {
-	line int64 // the last one that is acknowledged
-	done bool  // and it is the input's last
+	line    int64 // the last one that is acknowledged
+	records int64 // up to there
+	done    bool  // and it is the input's last
 	// older: a version of the input with a later modification time was sent before this one.
 	older bool
 	hash  string
@@ -104,7 +108,7 @@ func (c *checkpoint) sent(ctx context.Context, topic string, in *Input) (progres
 	p.older = known && in.Modified.Before(maxTime(l.Newest, l.Modified))
 	if l.Size == in.Size && l.Modified.Equal(in.Modified) && (l.SHA256 == p.hash || l.SHA256 == "") &&
 		l.Options == in.Read.key() {
-		p.line, p.done = l.Line, l.Done
+		p.line, p.records, p.done = l.Line, cmp.Or(l.Records, l.Line), l.Done
 	}
 	return p, nil
 }
@@ -116,15 +120,15 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// save notes that the input's records up to line are acknowledged.
-func (c *checkpoint) save(topic string, in *Input, hash string, line int64, done bool) error {
+// save notes that the input's records up to a line are acknowledged.
+func (c *checkpoint) save(topic string, in *Input, at progress) error {
 	if c.path == "" {
 		return nil
 	}
 	key := checkpointKey(topic, in)
 	old := c.file.Inputs[key]
-	c.file.Inputs[key] = checkpointLine{Size: in.Size, Modified: in.Modified, SHA256: hash,
-		Options: in.Read.key(), Line: line, Done: done,
+	c.file.Inputs[key] = checkpointLine{Size: in.Size, Modified: in.Modified, SHA256: at.hash,
+		Options: in.Read.key(), Line: at.line, Records: at.records, Done: at.done,
 		Newest: maxTime(in.Modified, maxTime(old.Newest, old.Modified))}
 	b, err := json.MarshalIndent(c.file, "", " ")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,6 +59,9 @@ func Start(o Options) (*Broker, error) {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}
 	lock, err := vfs.Default.Lock(filepath.Join(o.Dir, "LOCK"))
+	if _, unopened := errors.AsType[*fs.PathError](err); unopened {
+		return nil, fmt.Errorf("embedded broker: %w; make the directory writable or choose another one", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: %w: %s (%w); stop the other process or choose another directory",
 			ErrLocked, o.Dir, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,6 +84,18 @@ func TestSecondBrokerOnOneDirectoryIsRefused(t *testing.T) {
 	defer b.Close()
 	if _, err := broker.Start(broker.Options{Dir: dir}); !errors.Is(err, broker.ErrLocked) {
 		t.Errorf("second start: %v, want ErrLocked", err)
+	}
+}
+
+// A lock that cannot be opened, as in a store that is read-only, is no other process that has it.
+func TestDirectoryThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "LOCK"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := broker.Start(broker.Options{Dir: dir})
+	if err == nil || errors.Is(err, broker.ErrLocked) || !strings.Contains(err.Error(), "make the directory writable") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -86,8 +86,8 @@ func (m *Match) warnings(of string) []string {
 	case m == nil:
 		return nil
 	case m.Hint != "":
-		return []string{fmt.Sprintf("ids of %s and of nodes differ, such as %q and %q: %s", of, m.Unknown[0], m.Nodes[0],
-			m.Hint)}
+		return []string{fmt.Sprintf("ids of %s and of nodes differ, such as %q and %q: %s", of, m.Unknown[0],
+			m.Nodes[0], m.Hint)}
 	case m.Known == 0 && !m.someNodes:
 		return []string{fmt.Sprintf("no id that %s name is the id of a node: %s have ids such as %q, nodes such as %q",
 			of, of, m.Unknown[0], m.Nodes[0])}

@@ -75,9 +75,8 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			if asJSON {
 				return command.WriteJSON(a.Out, stats)
 			}
-			fmt.Fprintf(a.Out, "sent %s and %s; dead-lettered %s too large and %s; %s sent by an earlier run\n",
-				command.Plural(stats.Nodes, "node record"), command.Plural(stats.Edges, "edge record"),
-				console.Count(stats.Oversize),
+			fmt.Fprintf(a.Out, "sent %s; dead-lettered %s too large and %s; %s sent by an earlier run\n",
+				sentRecords(&stats), console.Count(stats.Oversize),
 				command.Plural(stats.BadRows, "line that is no CSV row", "lines that are no CSV rows"),
 				console.Count(stats.Resumed))
 			for _, line := range inputLines(&stats) {

@@ -94,8 +94,7 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 // printSent prints what was sent from files, and what may be wrong with it.
 func (r *runReport) printSent(p *command.Printer) {
 	if s := r.Sent; s != nil {
-		p.Line("sent          %s and %s%s", command.Plural(s.Nodes, "node record"),
-			command.Plural(s.Edges, "edge record"), earlier(s.Resumed))
+		p.Line("sent          %s%s", sentRecords(s), earlier(s.Resumed))
 		for _, line := range inputLines(s) {
 			p.Line("              %s", line)
 		}
@@ -179,7 +178,24 @@ func outcomeLine(in ingesting.InputOutcomes) string {
 	if in.Applied == 0 {
 		what += " changed nothing"
 	}
-	return fmt.Sprintf("%s: %s: %s", in.Input, what, strings.Join(parts, ", "))
+	input := in.Input
+	if input != in.Topic {
+		input += " of " + console.Plain(in.Topic)
+	}
+	return fmt.Sprintf("%s: %s: %s", input, what, strings.Join(parts, ", "))
+}
+
+// sentRecords says how many records of each input were sent.
+func sentRecords(s *backfill.Stats) string {
+	words := []string{command.Plural(s.Nodes, "node record"), command.Plural(s.Edges, "edge record")}
+	if s.Attributes > 0 {
+		words = append(words, command.Plural(s.Attributes, "record of attributes", "records of attributes"))
+	}
+	if s.Orders > 0 {
+		words = append(words, command.Plural(s.Orders, "record of orders", "records of orders"))
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // idleLines say which files sent nothing.
