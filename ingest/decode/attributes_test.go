@@ -88,7 +88,10 @@ func TestNodeRecordsHaveAttributes(t *testing.T) {
 func TestAttributesThatCannotBeMapped(t *testing.T) {
 	for s, says := range map[string]string{"": "a name is", "a b": "a name is", "price:money": "no type",
 		"price:number=": "not a field name", "price=a[": "cannot read",
-		"pricing.amount:number": "such as amount:number=pricing.amount", "tags[*]:strings": "tags:strings=tags[*]"} {
+		"pricing.amount:number": "such as amount:number=pricing.amount",
+		"price=net.price:number": `price:number=net.price; a field of the name "net.price:number" is written ` +
+			`["net.price:number"]`,
+		"tags[*]:strings": "tags:strings=tags[*]"} {
 		if _, err := decode.ParseAttribute(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", s, err)
 		}

@@ -25,8 +25,8 @@ import (
 // SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of. Version 7 counts
 // orders; it keeps out programs that would lose their table where they merge rows. Version 8 has the same fields; it
 // keeps out programs that would lose the table of vectors, or the weights and kinds of links. Version 9 says which
-// orders count no more.
-const ManifestFormat = 9
+// orders count no more. Version 10 counts vectors.
+const ManifestFormat = 10
 
 // removalManifestFormat is the first version whose programs note which merged objects they remove.
 const removalManifestFormat = 5
@@ -66,6 +66,8 @@ type Manifest struct {
 	// Orders counts the orders that have lines, and Lines their lines, in the shard's state after this window.
 	Orders int64 `json:"orders,omitempty"`
 	Lines  int64 `json:"order_lines,omitempty"`
+	// Vectors counts by name the vectors that are stated in the shard's state after this window, once for each input.
+	Vectors map[string]int64 `json:"vectors,omitempty"`
 	// OrderClock is the newest time of an order that a statement up to Next has, in microseconds since the Unix
 	// epoch; 0 for none. OrderHorizon says which orders count no more. Neither decreases.
 	OrderClock   int64        `json:"order_clock,omitempty"`

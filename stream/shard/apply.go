@@ -23,6 +23,8 @@ type change struct {
 	orders int64  // with lines
 	lines  int64  // of orders
 	full   string // an order that may have more lines than are kept, "" for none
+	// vectors says by how much the number of stated vectors of each name changes.
+	vectors vectorCounts
 	orderClock
 	// Of the statement at hand: some fact in it was new, some fact in it lost to a newer one, some lines of an order
 	// that it states do not count any more. A fact that is repeated is none of them.

@@ -94,7 +94,7 @@ func (s *Shard) manifest() *commitlog.Manifest {
 		Next:   s.nextOffsets(),
 		Inputs: maps.Clone(s.inputs), Lost: s.losses(), Counted: maps.Clone(s.state.meta.Counted),
 		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
-		Orders: s.state.meta.Orders, Lines: s.state.meta.Lines,
+		Orders: s.state.meta.Orders, Lines: s.state.meta.Lines, Vectors: maps.Clone(s.state.meta.Vectors),
 		OrderClock: s.state.meta.OrderClock, OrderHorizon: s.state.meta.OrderHorizon,
 		Created: s.opts.Clock().UTC(),
 	}

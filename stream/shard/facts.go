@@ -322,6 +322,8 @@ type meta struct {
 	// Orders that have lines, and their lines.
 	Orders int64 `json:"orders,omitempty"`
 	Lines  int64 `json:"order_lines,omitempty"`
+	// Vectors that are stated, by name. States of older releases do not have it, and are counted when they are opened.
+	Vectors vectorCounts `json:"vectors"`
 	// OrderClock and OrderHorizon are as in a manifest, or those of the head where that is later. OrdersSwept is the
 	// horizon up to which all orders were looked at for what has expired.
 	OrderClock   int64        `json:"order_clock,omitempty"`

@@ -109,25 +109,36 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 		m.OrderClock = max(m.OrderClock, old.meta.OrderClock)
 		m.OrderHorizon = max(m.OrderHorizon, old.meta.OrderHorizon)
 	}
-	r.dropped = counts{}
+	r.dropped = counts{vectors: vectorCounts{}}
 	before := r.totals()
 	if err := old.guard.Run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
 		return err
 	}
 	want := before.plus(countsOf(&old.meta))
-	if have := r.totals().plus(r.dropped); have != want {
+	if have := r.totals().plus(r.dropped); !have.equal(want) {
 		return fmt.Errorf("%w: with it there are %+v, and should be %+v", engine.ErrDamaged, have, want)
 	}
 	return nil
 }
 
 // counts are of live facts.
-type counts struct{ nodes, edges, orders, lines int64 }
+type counts struct {
+	nodes, edges, orders, lines int64
+	vectors                     vectorCounts
+}
 
-func countsOf(m *meta) counts { return counts{m.Nodes, m.Edges, m.Orders, m.Lines} }
+func countsOf(m *meta) counts { return counts{m.Nodes, m.Edges, m.Orders, m.Lines, m.Vectors} }
 
 func (c counts) plus(d counts) counts {
-	return counts{c.nodes + d.nodes, c.edges + d.edges, c.orders + d.orders, c.lines + d.lines}
+	sum := counts{c.nodes + d.nodes, c.edges + d.edges, c.orders + d.orders, c.lines + d.lines, vectorCounts{}}
+	sum.vectors.addAll(c.vectors)
+	sum.vectors.addAll(d.vectors)
+	return sum
+}
+
+func (c counts) equal(d counts) bool {
+	return c.nodes == d.nodes && c.edges == d.edges && c.orders == d.orders && c.lines == d.lines &&
+		maps.Equal(c.vectors, d.vectors)
 }
 
 func (r *Rekeyed) totals() (all counts) {
@@ -226,6 +237,12 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, old *state, shard int, batches [
 		if a.effective().live {
 			m.Edges++
 		}
+	case spaceVectors:
+		v, err := decodeVectors(value)
+		if err != nil {
+			return 0, err
+		}
+		m.Vectors.add(v.all, 1)
 	}
 	return q, engine.Failure(batches[q].Set(key, value, nil))
 }
@@ -291,8 +308,15 @@ func (r *Rekeyed) drop(old *state, key, value, forgotten []byte) error {
 				return err
 			}
 		}
-	case spaceAttribute, spaceVectors:
+	case spaceVectors:
+		v, err := decodeVectors(value)
+		if err != nil {
+			return err
+		}
+		r.dropped.vectors.add(v.all, 1)
 		shown = false // if the node is, its header says so
+	case spaceAttribute:
+		shown = false
 	}
 	if shown {
 		return fmt.Errorf("node %q cannot be forgotten: %w", forgotten, ErrLive)
@@ -332,11 +356,12 @@ func ownerOf(key []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: key %x has no owner", errCorruptState, key)
 }
 
-// Count enters into a manifest how many nodes, edges, orders and lines its new shard has, and the clock of its orders.
+// Count enters into a manifest how many nodes, edges, orders, lines and vectors its new shard has, and the clock of its
+// orders.
 func (r *Rekeyed) Count(m *commitlog.Manifest) {
 	c := countsOf(&r.states[m.Shard].meta)
 	m.OrderClock = r.states[m.Shard].meta.OrderClock
-	m.Nodes, m.Edges, m.Orders, m.Lines = c.nodes, c.edges, c.orders, c.lines
+	m.Nodes, m.Edges, m.Orders, m.Lines, m.Vectors = c.nodes, c.edges, c.orders, c.lines, maps.Clone(c.vectors)
 }
 
 // Checkpoint stores the state of a new shard as its first checkpoint, at the head of its commit log. The head must

@@ -161,7 +161,7 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	}
 	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered),
 		plain: s.state.meta.PlainLinks,
-		room:  min(len(batch.Mutations), mirrorChunk), orderClock: s.orderClock()}
+		room:  min(len(batch.Mutations), mirrorChunk), orderClock: s.orderClock(), vectors: vectorCounts{}}
 	counts, err := s.applyStatements(ctx, c, &batch)
 	if err == nil {
 		err = c.sendMirror(ctx)
@@ -179,6 +179,7 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	meta.Edges += c.edges
 	meta.Orders += c.orders
 	meta.Lines += c.lines
+	meta.Vectors.addAll(c.vectors)
 	meta.PlainLinks = c.plain
 	meta.OrderClock, meta.OrderHorizon = c.newest, c.orderHorizon
 	for topic, next := range batch.Next {

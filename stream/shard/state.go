@@ -76,10 +76,10 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 	})
 }
 
-func (s *state) load(want meta) error {
+func (s *state) load(want meta) (err error) {
 	want.Format, want.Applied, want.PlainLinks = stateFormat, map[string]int64{}, true
 	s.meta = want // unless one is on disk
-	if err := s.readMeta(); err != nil {
+	if err = s.readMeta(); err != nil {
 		return err
 	}
 	have := s.meta
@@ -96,7 +96,10 @@ func (s *state) load(want meta) error {
 	if s.meta.Applied == nil {
 		s.meta.Applied = map[string]int64{}
 	}
-	return nil
+	if s.meta.Vectors == nil {
+		s.meta.Vectors, err = s.countVectors()
+	}
+	return err
 }
 
 // readMeta reads the meta from disk, if there is one. Every write has it, so a database without one

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"encoding/binary"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"giantstream/sink/rows"
 	"giantstream/stream/mutation"
+	"giantstream/stream/shard/engine"
 )
 
 // vectorsID names the vectors that an input states of a node.
@@ -60,6 +62,51 @@ func decodeVectors(data []byte) (nodeVectors, error) {
 	return v, d.finish("vectors")
 }
 
+// vectorCounts says how many vectors are stated of each name. One of two inputs is two.
+type vectorCounts map[string]int64
+
+// add adds n for each vector.
+func (c vectorCounts) add(all []mutation.Vector, n int64) {
+	for i := range all {
+		c.addTo(all[i].Name, n)
+	}
+}
+
+func (c vectorCounts) addAll(d vectorCounts) {
+	for name, n := range d {
+		c.addTo(name, n)
+	}
+}
+
+// addTo has no name with 0, so that equal counts are equal maps.
+func (c vectorCounts) addTo(name string, n int64) {
+	if c[name] += n; c[name] == 0 {
+		delete(c, name)
+	}
+}
+
+// countVectors reads all vectors of the files.
+func (s *state) countVectors() (counts vectorCounts, err error) {
+	counts = vectorCounts{}
+	it, err := iterate(s.db, spaceVectors)
+	if err != nil {
+		return nil, engine.Failure(err)
+	}
+	defer func() { err = errors.Join(err, engine.Failure(it.Close())) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, engine.Failure(err)
+		}
+		v, err := decodeVectors(value)
+		if err != nil {
+			return nil, err
+		}
+		counts.add(v.all, 1)
+	}
+	return counts, engine.Failure(it.Error())
+}
+
 // row builds the row of the vectors.
 func (v *nodeVectors) row(k vectorsID) rows.Vectors {
 	r := rows.Vectors{NodeID: k.id, Input: int32(k.input), EventTime: v.at.EventTime}
@@ -103,6 +150,8 @@ func (c *change) setVectors(m *mutation.Mutation) error {
 		return nil
 	}
 	same := slices.Equal(v.all, m.Vectors)
+	c.vectors.add(v.all, -1)
+	c.vectors.add(m.Vectors, 1)
 	c.known.take(mutation.VectorBytes(m.Vectors) - mutation.VectorBytes(v.all))
 	*v, r.changed = nodeVectors{set: true, at: m.Version, all: m.Vectors}, true
 	if same {

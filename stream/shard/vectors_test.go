@@ -3,9 +3,12 @@ package shard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
@@ -75,6 +78,48 @@ func (p *pipeline) checkVectors() {
 	got, want := p.vectors(), g.Vectors()
 	if !slices.EqualFunc(got, want, oracle.NodeVectors.Equal) {
 		p.t.Fatalf("the rows of vectors are %q\nwant %q", got, want)
+	}
+	counted, stated := vectorCounts{}, vectorCounts{}
+	for shard := range p.b.shards {
+		head, err := commitlog.Head(context.Background(), p.store, shard)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if head != nil {
+			counted.addAll(head.Vectors)
+		}
+	}
+	for _, of := range want {
+		stated.add(of.Vectors, 1)
+	}
+	if !maps.Equal(counted, stated) {
+		p.t.Fatalf("the manifests count the vectors %v, there are %v", counted, stated)
+	}
+}
+
+// TestVectorsOfAnOlderReleaseAreCounted: a state that does not say how many vectors it has counts them as it is opened.
+func TestVectorsOfAnOlderReleaseAreCounted(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	s := openLone(t)
+	s.opts.Store = p.store
+	image := mutation.Vector{Name: "image", Precision: mutation.Float16, Data: "\x00\x3c"}
+	for _, id := range []string{"a", "b"} {
+		s.say(2, 1, id, record{{Op: mutation.SetAttributes, HasVectors: true, Vectors: []mutation.Vector{image}}})
+	}
+	if _, err := s.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	former := s.state.meta
+	former.Vectors = nil
+	data, err := former.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.state.db.Set(metaKey(), data, pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.state.load(former); err != nil || !maps.Equal(s.state.meta.Vectors, vectorCounts{"image": 2}) {
+		t.Errorf("the state says that it has the vectors %v, %v", s.state.meta.Vectors, err)
 	}
 }
 

@@ -155,8 +155,9 @@ type statement struct {
 	Weight *float32 `json:"weight,omitempty"` // of an edge
 	Kind   string   `json:"kind,omitempty"`
 
-	Order string   `json:"order,omitempty"`
-	Items []string `json:"items,omitempty"`
+	Order  string   `json:"order,omitempty"`
+	Placed int64    `json:"placed,omitempty"`
+	Items  []string `json:"items,omitempty"`
 
 	Price float64   `json:"price,omitempty"`
 	Image []float32 `json:"image,omitempty"`
@@ -165,7 +166,7 @@ type statement struct {
 // mapStatements maps the fields of statements.
 func mapStatements(cfg *config.Config) {
 	cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
-	cfg.Ingest.Nodes.Attributes = config.List{"price=price:number"}
+	cfg.Ingest.Nodes.Attributes = config.List{"price:number"}
 	cfg.Ingest.Nodes.Vectors = config.List{"image=image:2"}
 	cfg.Ingest.Edges.Weight, cfg.Ingest.Edges.Kind = "weight", "kind"
 	cfg.Ingest.Edges.Directed = []string{"accessory_of"}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -52,7 +53,7 @@ func differentVectors(got []oracle.NodeVectors, want []oracle.NodeVectors) strin
 }
 
 // readVectors enters the vectors of a window. Those of a node and input are there once, and
-// take the place of the former.
+// take the place of the former. Manifests count them.
 func (v *watch) readVectors(ctx context.Context, shard int, m *commitlog.Manifest) {
 	inWindow := map[string]bool{}
 	for _, o := range m.Objects {
@@ -68,6 +69,15 @@ func (v *watch) readVectors(ctx context.Context, shard int, m *commitlog.Manifes
 			}
 			v.vectors[shard][key], inWindow[key] = oracle.VectorsOf(&row), true
 		}
+	}
+	counts := map[string]int64{}
+	for _, of := range v.vectors[shard] {
+		for i := range of.Vectors {
+			counts[of.Vectors[i].Name]++
+		}
+	}
+	if !maps.Equal(m.Vectors, counts) {
+		v.w.fail("manifest %d of shard %d counts the vectors %v, its rows are %v", m.Seq, shard, m.Vectors, counts)
 	}
 }
 

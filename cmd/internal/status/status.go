@@ -33,6 +33,8 @@ type Status struct {
 	// Orders that have lines, and their lines.
 	Orders int64 `json:"orders,omitempty"`
 	Lines  int64 `json:"order_lines,omitempty"`
+	// Vectors says by name how many nodes have a vector.
+	Vectors map[string]int64 `json:"vectors,omitempty"`
 	// OrdersAfter is the time after which orders were placed that count, nil if all do.
 	OrdersAfter *time.Time `json:"orders_after,omitempty"`
 	// Read is what became of the records that were committed, by input, since the pipeline began.
@@ -94,6 +96,7 @@ type Shard struct {
 	Edges     int64               `json:"edges"`
 	Orders    int64               `json:"orders,omitempty"`
 	Lines     int64               `json:"order_lines,omitempty"`
+	Vectors   map[string]int64    `json:"vectors,omitempty"`
 	Next      map[string]int64    `json:"next_offsets,omitempty"`
 	Published commitlog.Published `json:"published"`
 	// Canary is how far the canary topic is, nil if nothing was ever published to it.
@@ -170,7 +173,7 @@ func (st *Status) checkNewest(ctx context.Context, store sink.Store) (err error)
 
 // Read reads what the store has of a pipeline: its shards and generations, and who builds one.
 func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Status, err error) {
-	st = &Status{Store: store.URL(), Identity: id}
+	st = &Status{Store: store.URL(), Identity: id, Vectors: map[string]int64{}}
 	for p := range id.Shards {
 		s, err := st.readShard(ctx, store, p)
 		if err != nil {
@@ -180,6 +183,9 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		st.Edges += s.Edges
 		st.Orders += s.Orders
 		st.Lines += s.Lines
+		for name, n := range s.Vectors {
+			st.Vectors[name] += n
+		}
 		st.Shards = append(st.Shards, s)
 	}
 	if st.horizon > 0 {
@@ -219,7 +225,7 @@ func (st *Status) readShard(ctx context.Context, store sink.Store, p int) (s Sha
 	st.heads = append(st.heads, m)
 	if m != nil {
 		s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
-		s.Orders, s.Lines = m.Orders, m.Lines
+		s.Orders, s.Lines, s.Vectors = m.Orders, m.Lines, m.Vectors
 		st.horizon = max(st.horizon, m.OrderHorizon)
 		s.Worker = m.Writer
 		s.Lost, s.broker = m.ShardLosses(), m.BrokerOffsets()

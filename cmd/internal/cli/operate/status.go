@@ -127,7 +127,8 @@ func printDrift(out io.Writer, d *drift.Document) {
 
 func printStatus(out io.Writer, st *status.Status) error {
 	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions%s\n\n",
-		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges), ordersIn(st))
+		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges),
+		ordersIn(st)+vectorsIn(st))
 	if err := printShards(out, st); err != nil {
 		return err
 	}
@@ -156,6 +157,15 @@ func ordersIn(st *status.Status) string {
 	in := fmt.Sprintf(", %s of %s", command.Plural(st.Orders, "order"), command.Plural(st.Lines, "line"))
 	if after := st.OrdersAfter; after != nil {
 		in += fmt.Sprintf(" (counted after %s)", after.Format(time.DateTime))
+	}
+	return in
+}
+
+// vectorsIn says how many vectors there are of each name, "" for none.
+func vectorsIn(st *status.Status) string {
+	in := ""
+	for _, name := range slices.Sorted(maps.Keys(st.Vectors)) {
+		in += fmt.Sprintf(", %s %s", command.Plural(st.Vectors[name], "vector"), name)
 	}
 	return in
 }

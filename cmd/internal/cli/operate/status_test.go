@@ -51,6 +51,17 @@ func TestStatusPrintsTheCost(t *testing.T) {
 	}
 }
 
+// Vectors are counted by name, ascending.
+func TestStatusCountsVectors(t *testing.T) {
+	st := &status.Status{Vectors: map[string]int64{"image": 6457, "external": 1}}
+	if said := vectorsIn(st); said != ", 1 vector external, 6,457 vectors image" {
+		t.Error(said)
+	}
+	if said := vectorsIn(&status.Status{}); said != "" {
+		t.Error(said)
+	}
+}
+
 // Workers whose settings differ publish a mixture of formats, which status says.
 func TestStatusSaysThatFormatsAreMixed(t *testing.T) {
 	shard := func(n int, format string) status.Shard {
