@@ -256,7 +256,8 @@ func (have Identity) compareSettings(want Identity, url string) error {
 		return nil
 	}
 	return fmt.Errorf("store %s %w: %s. Use those of before ('giantstream config from-store %s'), read all records "+
-		"again ('giantstream remap'), or have these for new records alone ('giantstream run --accept-settings')",
+		"again ('giantstream remap'), or stop all workers and have these for new records alone ('giantstream run "+
+		"--accept-settings')",
 		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "), url)
 }
 
