@@ -79,8 +79,8 @@ func ParseAttribute(s string) (a Attribute, err error) {
 		a.Type, a.Comma = Number, true
 	}
 	if at := strings.LastIndexByte(a.Path, ':'); at >= 0 && slices.Contains(known, AttributeType(a.Path[at+1:])) {
-		return a, fmt.Errorf("attribute %q: the type stands with the name: %s:%s=%s; a field of the name %q is written "+
-			"[%[5]q]", s, name, a.Path[at+1:], a.Path[:at], a.Path)
+		return a, fmt.Errorf("attribute %q: the type stands with the name: %s:%s=%s; a field of the name %q is "+
+			"written [%[5]q]", s, name, a.Path[at+1:], a.Path[:at], a.Path)
 	}
 	_, err = ParsePath(a.Path)
 	return a, err

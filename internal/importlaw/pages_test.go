@@ -22,7 +22,7 @@ type link struct{ name, target string }
 var (
 	linkPattern = regexp.MustCompile(`\[([^\[\]]*)\]\(([^()\s#]+)(?:#[^()\s]*)?\)`)
 	namePattern = regexp.MustCompile("^`([A-Za-z_]\\w*(?:\\.[A-Za-z_]\\w*)*)`$")
-	stepPattern = regexp.MustCompile("(?m)^(\\d+)\\. (\\S+)")
+	stepPattern = regexp.MustCompile(`(?m)^(\d+)\. (\S+)`)
 )
 
 // linksOf returns the links of a page that lead to files.

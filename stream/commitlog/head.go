@@ -161,8 +161,8 @@ func (w witness) check(ctx context.Context, store sink.Store, shard int) error {
 		return err
 	}
 	return fmt.Errorf("%w: shard %d has lost the end of its log: it ends at manifest %d, and %s was written after "+
-		"manifest %d. Restore all from %s on from a backup (docs/OPERATIONS.md, \"The store is damaged\")", ErrDamaged, shard,
-		head, w.key, w.seq, ManifestKey(shard, head+1))
+		"manifest %d. Restore all from %s on from a backup (docs/OPERATIONS.md, \"The store is damaged\")", ErrDamaged,
+		shard, head, w.key, w.seq, ManifestKey(shard, head+1))
 }
 
 // CheckLog returns ErrDamaged if the log of the cursor's shard has lost the manifest that the cursor
