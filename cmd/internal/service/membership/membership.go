@@ -61,6 +61,6 @@ func (m Membership) Explain(ctx context.Context, name string, err error) error {
 		}
 	}
 	return fmt.Errorf("%w: the workers of a group are of one pipeline (here %s) and one version, have role embed all "+
-		"or none of them, and have the same topics and form of embeddings (here %s). Stop those that differ", err,
-		m.Pipeline, m.Published)
+		"or none of them, and the same kafka.topics.embeddings, sink.canary_topic, sink.embedding_type, "+
+		"sink.embedding_dim and sinks.attributes (here %s). Stop those that differ", err, m.Pipeline, m.Published)
 }
