@@ -16,7 +16,7 @@ const ordersTopic = "orders"
 type orderFlags struct {
 	id []string
 
-	item, quantity, time, kind, customer, eventTime, mode string
+	item, quantity, time, kind, customer, eventTime, mode, deleted string
 
 	keep time.Duration
 }
@@ -34,6 +34,8 @@ func (f *InputFlags) RegisterOrders(c *cobra.Command) {
 	fl.StringVar(&o.time, "order-time", "", "field with the time of the order (default: the file's modification time)")
 	fl.StringVar(&o.eventTime, "order-event-time", "", "as --event-time, for orders alone")
 	fl.StringVar(&o.kind, "order-kind", "", `field with the kind of the order, or a constant: '"view"'`)
+	fl.StringVar(&o.deleted, "order-deleted", "",
+		"which records delete their order, as --deleted: 'status in [cancelled, failed]' (default deleted)")
 	fl.StringVar(&o.mode, "order-mode", "",
 		"replace: a record has all lines of its order; add: it adds lines (default: by the path of the items)")
 	fl.StringVar(&o.customer, "order-customer", "", "field with who placed it; only a hash of it is kept")
@@ -60,7 +62,7 @@ func (f *InputFlags) applyOrders(b *config.BasketFields) {
 		in   *string
 		flag string
 	}{{&b.Items, o.item}, {&b.Quantity, o.quantity}, {&b.Time, o.time}, {&b.Kind, o.kind},
-		{&b.Customer, o.customer}, {&b.Mode, o.mode}} {
+		{&b.Customer, o.customer}, {&b.Mode, o.mode}, {&b.Deleted, o.deleted}} {
 		*field.in = cmp.Or(field.flag, *field.in)
 	}
 }
