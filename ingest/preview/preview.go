@@ -504,6 +504,12 @@ func QuotePath(path string) string {
 	return strconv.Quote(path)
 }
 
+// misspelt reports whether the field of a condition for deletions looks like a mistake. Records need not have the field,
+// so it is no error.
+func (f *Field) misspelt() bool {
+	return strings.HasSuffix(f.Field, ".deleted") && f.Path != "deleted" && f.Absent && f.DidYouMean != ""
+}
+
 // missing says that no record has a field.
 func (s *Side) missing(f *Field, name string) string {
 	if name == "" {
@@ -547,7 +553,7 @@ func (s *Side) dead() (n int64) {
 func (p *Preview) Warnings() (out []string) {
 	for _, s := range p.sides() {
 		for _, f := range s.Fields {
-			if f.Required && f.Absent && p.spare(s, &f) {
+			if f.Required && f.Absent && p.spare(s, &f) || f.misspelt() {
 				out = append(out, s.missing(&f, ""))
 			}
 			if f.Required && f.Filled.Filled == 0 && f.Records > 0 && !f.Absent {

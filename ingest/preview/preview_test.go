@@ -223,3 +223,20 @@ func TestTexts(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Records need not have the field of a condition for deletions, unless its name looks like a mistake.
+func TestMisspeltCondition(t *testing.T) {
+	for deleted, want := range map[string][]string{
+		"stauts == gone": {`nodes.deleted: no record has the field "stauts"; did you mean "status"? ` +
+			"Fields seen: delete, id, status, tags[*], title"},
+		"status == gone": nil, "withdrawn": nil, "deleted": nil,
+	} {
+		m := mapping
+		m.Nodes.Deleted = deleted
+		c := collector(t, m)
+		read(t, c.Nodes(), `{"id":1,"title":"a","tags":["x"],"status":"new","delete":false}`)
+		if got := c.Result().Warnings(); !slices.Equal(got, want) {
+			t.Errorf("%q: warnings %q", deleted, got)
+		}
+	}
+}
