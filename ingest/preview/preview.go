@@ -504,8 +504,8 @@ func QuotePath(path string) string {
 	return strconv.Quote(path)
 }
 
-// misspelt reports whether the field of a condition for deletions looks like a mistake. Records need not have the field,
-// so it is no error.
+// misspelt reports whether the field of a condition for deletions looks like a mistake. Records need not have the
+// field, so it is no error.
 func (f *Field) misspelt() bool {
 	return strings.HasSuffix(f.Field, ".deleted") && f.Path != "deleted" && f.Absent && f.DidYouMean != ""
 }

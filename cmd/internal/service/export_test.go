@@ -24,8 +24,11 @@ import (
 
 // mutationOf is what a statement says. No two have the same time, so that offsets decide nothing.
 func mutationOf(s statement) mutation.Mutation {
-	m := mutation.Mutation{Op: mutation.PutNode, ID: s.ID, Text: s.Text, Class: s.Label,
+	m := mutation.Mutation{Op: mutation.PutNode, ID: s.ID, Text: s.Text, Class: s.Label, Attributes: mutation.NoAttributes,
 		Version: mutation.Version{EventTime: s.At * 1e6}}
+	if s.Price != 0 {
+		m.Attributes = fmt.Sprintf(`{"price":%v}`, s.Price)
+	}
 	if s.Deleted {
 		m.Op = mutation.DeleteNode
 	}
@@ -121,9 +124,9 @@ func TestExportAsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	current, err := generation.Current(t.Context(), r.from)
-	learned := commitlog.NewGraphHasher() // training reads neither weights nor kinds
+	learned := commitlog.NewGraphHasher() // training reads neither weights, kinds nor attributes
 	for _, row := range exportedRows(t, into, doc) {
-		row.LinkEnds = nil
+		row.LinkEnds, row.Attributes = nil, ""
 		learned.Add(&row)
 	}
 	if err != nil || learned.Sum() != current.GraphHash || doc.Generation != current.Generation {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/forget"
 	"giantstream/stream/reshard"
 	"giantstream/train/generation"
@@ -327,13 +329,35 @@ func (r *resharding) drain(t *testing.T) {
 
 // merge makes as many manifests as are merged, merges their rows, and folds the manifests. What was planted is behind
 // the boundary then.
+// oldestCheckpoint is the manifest of the oldest checkpoint that is kept of any shard, 0 without one.
+func (r *resharding) oldestCheckpoint(t *testing.T) int64 {
+	t.Helper()
+	oldest := int64(math.MaxInt64)
+	for shard := range r.old.Shards {
+		kept, _, err := checkpoint.Kept(t.Context(), r.from, shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(kept) == 0 {
+			return 0
+		}
+		for _, c := range kept {
+			oldest = min(oldest, c.Seq)
+		}
+	}
+	return oldest
+}
+
 func (r *resharding) merge(t *testing.T) {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Config: &r.old, Store: r.from, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 64 { // the manifests of a block
+	// Two checkpoints are kept, which must be behind the manifests of the block that is to be folded. How often one is
+	// made depends on how long the upload of another takes.
+	const block = 64
+	for i := 0; i < block || r.oldestCheckpoint(t) <= block; i++ {
 		var again []statement
 		for n := range 4 { // in both shards
 			again = append(again, statement{ID: nodeID(n), Text: text(n, i%4), At: 1_700_001_000 + int64(i)})
