@@ -407,5 +407,31 @@ func decode(data []byte, to any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest{errors.New("the question has more than one JSON value")}
 	}
+	if hasNullElement(data) {
+		return badRequest{errors.New("the question has null in a list")}
+	}
 	return nil
+}
+
+// hasNullElement reports whether one of the arrays in a JSON value has null as an element, which encoding/json takes
+// for the zero value: an empty text, say.
+func hasNullElement(data []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(data))
+	var inArray []bool
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			inArray = append(inArray, token == json.Delim('['))
+		case json.Delim(']'), json.Delim('}'):
+			inArray = inArray[:len(inArray)-1]
+		case nil:
+			if len(inArray) > 0 && inArray[len(inArray)-1] {
+				return true
+			}
+		}
+	}
 }

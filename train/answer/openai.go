@@ -102,7 +102,7 @@ func inputsOf(input json.RawMessage) (texts []string, err error) {
 	if json.Unmarshal(input, &one) == nil {
 		return []string{one}, nil
 	}
-	if err := json.Unmarshal(input, &texts); err != nil {
+	if err := json.Unmarshal(input, &texts); err != nil || hasNullElement(input) {
 		return nil, errors.New("input is neither a text nor a list of texts. Lists of tokens are of another " +
 			"encoder's vocabulary; with LangChain's OpenAIEmbeddings, check_embedding_ctx_length=False sends texts")
 	}

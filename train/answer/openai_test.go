@@ -177,6 +177,7 @@ func numbersOf(t *testing.T, data json.RawMessage, encoding string) (v []float32
 const openAIClient = `
 import json, sys
 from langchain_openai import OpenAIEmbeddings
+from llama_index.embeddings.openai import OpenAIEmbedding
 from openai import BadRequestError, OpenAI
 url, texts = sys.argv[1], json.loads(sys.argv[2])
 client = OpenAI(base_url=url, api_key="none", max_retries=0)
@@ -188,16 +189,18 @@ try:
 except BadRequestError as e:
     refused = e.message
 chain = OpenAIEmbeddings(model="any", base_url=url, api_key="none", check_embedding_ctx_length=False)
-print(json.dumps({"chain": chain.embed_documents(texts), "all": [d.embedding for d in got.data],
+llama = OpenAIEmbedding(model_name="any", api_base=url, api_key="none", max_retries=0)
+print(json.dumps({"chain": chain.embed_documents(texts), "llama": llama.get_text_embedding_batch(texts),
+                  "query": llama.get_query_embedding(texts[0]), "all": [d.embedding for d in got.data],
                   "short": short.data[0].embedding, "model": got.model, "tokens": got.usage.total_tokens,
                   "refused": refused}))
 `
 
-// The official Python client of OpenAI, and LangChain's, get the same embeddings.
+// The official Python client of OpenAI, LangChain's and LlamaIndex's get the same embeddings.
 func TestOpenAIClient(t *testing.T) {
 	python, err := exec.LookPath("python3")
-	if err != nil || exec.CommandContext(t.Context(), python, "-c", "import langchain_openai, openai").Run() != nil {
-		t.Skip("there is no python3 with these: pip install openai langchain-openai")
+	if err != nil || exec.CommandContext(t.Context(), python, "-c", "import langchain_openai, llama_index.embeddings.openai, openai").Run() != nil {
+		t.Skip("there is no python3 with these: pip install openai langchain-openai llama-index-embeddings-openai")
 	}
 	w := newWorld(t, someShop(), nil)
 	server := httptest.NewServer(Handler(w.Catalog, Serving{}))
@@ -215,10 +218,10 @@ func TestOpenAIClient(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var got struct {
-		All, Chain     [][]float32
-		Short          []float32
-		Model, Refused string
-		Tokens         int
+		All, Chain, Llama [][]float32
+		Short, Query      []float32
+		Model, Refused    string
+		Tokens            int
 	}
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -226,7 +229,8 @@ func TestOpenAIClient(t *testing.T) {
 	all, err := w.Embed(texts, nil)
 	want := all.Vectors
 	if err != nil || len(got.All) != len(want) || !slices.EqualFunc(got.All, want, slices.Equal) ||
-		!slices.EqualFunc(got.Chain, want, slices.Equal) || len(got.Short) != 3 ||
+		!slices.EqualFunc(got.Chain, want, slices.Equal) || !slices.EqualFunc(got.Llama, want, slices.Equal) ||
+		!slices.Equal(got.Query, want[0]) || len(got.Short) != 3 ||
 		got.Model != "giantstream-1" || got.Tokens < 2 ||
 		!strings.Contains(got.Refused, "check_embedding_ctx_length") {
 		t.Errorf("%+v, %v", got, err)

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,13 +10,11 @@ import (
 
 // Parameters passes on requests whose query has known parameters and nothing else, each once unless it is a list, as
 // name[] is, and as those are that are known with List behind the name: a parameter that is ignored gives another
-// answer than the one that was asked for.
-func Parameters(next http.Handler, known ...string) http.Handler {
+// answer than the one that was asked for. refuse answers the others.
+func Parameters(next http.Handler, refuse Refusal, known ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkQuery(r.URL.RawQuery, known); err != nil {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client may be gone
+			refuse(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -210,6 +210,7 @@ func TestOrdersAreAnsweredAsTheyCome(t *testing.T) {
 		b.Topic, b.ID, b.Time, b.EventTime = "orders", config.List{"order"}, "placed", "at"
 		b.Items, b.Quantity = "lines[*].sku", "lines[*].n"
 		c.Refresh.MinChanges = 1 << 30 // one generation
+		c.Ingest.Nodes.Attributes = config.List{"topic=label"}
 	})
 	all := map[string]any{}
 	for i := range shopOrders {
@@ -254,4 +255,5 @@ func TestOrdersAreAnsweredAsTheyCome(t *testing.T) {
 	if f, follows := s.answer.Catalog.Following(); !follows || f.Orders != shopOrders-2 || f.Solved == 0 {
 		t.Errorf("following: %+v, %t", f, follows)
 	}
+	answersAreAsDescribed(t, cfg)
 }

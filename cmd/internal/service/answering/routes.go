@@ -84,7 +84,8 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 			if r.scope == config.ScopeAdmin {
 				ofAdmins = append(ofAdmins, path)
 			}
-			h = gate.Protect(r.scope, answer.Refuse(path), endpoint.Parameters(h, r.parameters...))
+			refuse := answer.Refuse(path)
+			h = gate.Protect(r.scope, refuse, endpoint.Parameters(h, refuse, r.parameters...))
 		}
 		if strings.HasSuffix(r.pattern, answer.SimilarPath) {
 			byID = h
@@ -98,8 +99,12 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 		case byID != nil && get && strings.HasPrefix(p, answer.SimilarPath):
 			byID.ServeHTTP(w, r) // an id may be any path, and a ServeMux would redirect it to a clean one
 		case p != path.Clean(p):
-			http.NotFound(w, r) // the clean path may have the id of another node
+			a.answerMissing(w, r, http.NotFoundHandler()) // the clean path may have the id of another node
 		default:
+			if h, pattern := mux.Handler(r); pattern == "" {
+				a.answerMissing(w, r, h)
+				return
+			}
 			mux.ServeHTTP(w, r)
 		}
 	})

@@ -33,6 +33,12 @@ func (well) Unready(_ context.Context) string { return "" }
 // serve returns the routes of a process of all roles, and their handler. Every secret of the configuration is a canary.
 func serve(t *testing.T, change func(*config.HTTP)) ([]route, http.Handler) {
 	t.Helper()
+	return serveShards(t, 2, change)
+}
+
+// serveShards is serve for a number of shards, with 0 without the role serve.
+func serveShards(t *testing.T, shards int, change func(*config.HTTP)) ([]route, http.Handler) {
+	t.Helper()
 	cfg := config.Default()
 	n := 0
 	cfg.EachField(func(_ string, v reflect.Value, _ config.Effect) {
@@ -44,7 +50,7 @@ func serve(t *testing.T, change func(*config.HTTP)) ([]route, http.Handler) {
 	cfg.HTTP.Token = ""
 	change(&cfg.HTTP)
 	registry := prometheus.NewRegistry()
-	a := &Answer{Store: &memstore.Store{}, Shards: 2, Served: &generation.Served{}, Settings: settings.New(&cfg,
+	a := &Answer{Store: &memstore.Store{}, Shards: shards, Served: &generation.Served{}, Settings: settings.New(&cfg,
 		registry),
 		HTTP: cfg.HTTP, Health: well{}, Registry: registry, Log: slog.New(slog.DiscardHandler),
 		Live: live.New(live.Process{Metrics: registry, Unready: well{}.Unready, Index: func() *live.Index { return nil },
@@ -191,6 +197,33 @@ func TestPagesOfNamedOriginsReadAnswers(t *testing.T) {
 					t.Errorf("%s for %q, asked before: %d %v", r.pattern, origin, w.Code, w.Header())
 				}
 			}
+		}
+	}
+}
+
+// A request that no route is for is told what there is, in the shape of the path's errors.
+func TestMissingRoutesSayWhatThereIs(t *testing.T) {
+	_, h := serve(t, func(*config.HTTP) {})
+	_, silent := serveShards(t, 0, func(*config.HTTP) {})
+	for _, c := range []struct {
+		h            http.Handler
+		method, path string
+		status       int
+		want         string
+	}{
+		{h, "GET", "/goes-with/P1", 404, `{"error":"nothing is at /goes-with/P1: /openapi.json lists what can be asked"}`},
+		{h, "GET", "/x/../similar/a", 404, `{"error":"nothing is at /x/../similar/a: /openapi.json lists what can be asked"}`},
+		{h, "PUT", "/similar", 405, `{"error":"PUT is not a method of /similar: use POST"}`},
+		{h, "GET", "/v1/models", 404, `{"error":{"code":null,"message":"nothing is at /v1/models: /openapi.json lists what ` +
+			`can be asked","param":null,"type":"invalid_request_error"}}`},
+		{silent, "POST", "/similar", 404,
+			`{"error":"this process does not answer questions: its roles (--roles) lack serve"}`},
+		{silent, "GET", "/x", 404, `{"error":"nothing is at /x"}`},
+	} {
+		w := answerTo(c.h, httptest.NewRequestWithContext(t.Context(), c.method, c.path, http.NoBody))
+		if w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.want ||
+			w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, w.Code, w.Body, c.status, c.want)
 		}
 	}
 }
