@@ -184,6 +184,36 @@ func TestSQL(t *testing.T) {
 	}
 }
 
+// Feast has the same embeddings offline and online, those of an item's topic nearest to it.
+func TestFeast(t *testing.T) {
+	t.Setenv("GIANTSTREAM_PYTHON", cmp.Or(os.Getenv("GIANTSTREAM_FEAST"), interpreter()))
+	out := python(t, "feast/features.py", storeOf(t, "feast"), "1", t.TempDir(), "n001", "n005", "n002")
+	var items []struct {
+		ID              string
+		Offline, Online []float64
+		Generation      int
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n") // Feast prints what it loads
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &items); err != nil || len(items) != 3 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cosine := func(a, b []float64) (sum float64) {
+		for i := range a {
+			sum += a[i] * b[i]
+		}
+		return sum
+	}
+	for _, x := range items {
+		if len(x.Online) != 32 || x.Generation != 1 || !slices.Equal(x.Offline, x.Online) ||
+			math.Abs(cosine(x.Online, x.Online)-1) > 1e-5 {
+			t.Errorf("%+v", x)
+		}
+	}
+	if first := items[0].Online; cosine(first, items[1].Online) < cosine(first, items[2].Online)+0.2 {
+		t.Errorf("n001 is not nearest to n005, of its topic: %+v", items)
+	}
+}
+
 // The index takes both formats and deletions, and continues where it stands.
 func TestSink(t *testing.T) {
 	const topic = "embeddings"
