@@ -190,6 +190,7 @@ func TestWhatIsWrongWithAValue(t *testing.T) {
 		"no header":             {schema.Avro, []byte("\x02abc"), decode.BadEncoding, "zero byte"},
 		"cut":                   {schema.Avro, a[:len(a)-2], decode.BadEncoding, "schema 1"},
 		"too long":              {schema.Avro, append(a[:len(a):len(a)], 0), decode.BadEncoding, "left over"},
+		"Apicurio's id":         {schema.Avro, append(make([]byte, 8), 7, 0), decode.UnknownSchema, "as-confluent"},
 		"unknown id":            {schema.Avro, withSchema(t, 99, nil, a[5:]), decode.UnknownSchema, "schema 99"},
 		"another kind":          {schema.Avro, p, decode.UnknownSchema, "PROTOBUF"},
 		"a JSON schema":         {schema.Protobuf, withSchema(t, 5, nil, nil), decode.UnknownSchema, "JSON"},

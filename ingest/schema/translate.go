@@ -96,6 +96,9 @@ func (t *Translator) JSON(ctx context.Context, dst, value []byte) ([]byte, *deco
 	}
 	c, err := t.codec(ctx, id)
 	switch {
+	case errors.Is(err, errUnknown) && id == 0: // registries count from 1
+		return nil, faultf(decode.UnknownSchema, "%v; of 8 bytes, as Apicurio's producers write unless "+
+			"apicurio.registry.as-confluent is true, the id cannot be read", err), nil
 	case errors.Is(err, errUnknown):
 		return nil, faultf(decode.UnknownSchema, "%v", err), nil
 	case err != nil:
