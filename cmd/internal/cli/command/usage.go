@@ -37,7 +37,11 @@ func unknownFlag(c *cobra.Command, err error) error {
 			names = append(names, f.Name)
 		}
 	})
-	return fmt.Errorf("%w%s", err, didYouMean(suggest.Nearest(name, names), "--"))
+	near := suggest.Nearest(name, names)
+	if _, rest, found := strings.Cut(name, "-"); found && near == "" {
+		near = suggest.Nearest(rest, names) // those of nodes have no prefix: --id is the flag for --node-id
+	}
+	return fmt.Errorf("%w%s", err, didYouMean(near, "--"))
 }
 
 func didYouMean(name, prefix string) string {
