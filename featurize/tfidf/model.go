@@ -166,6 +166,12 @@ func (m *Model) Profile() Profile { return m.profile }
 // IDF returns the inverse document frequency of feature i.
 func (m *Model) IDF(i int) float32 { return m.idf[m.placeOf(i)] }
 
+// TextsWith returns how many of the texts that the model was fitted to have feature i, and one more, as its IDF counts
+// them.
+func (m *Model) TextsWith(i int) float64 {
+	return max(1, float64(m.docs)*math.Exp(-float64(m.IDF(i))))
+}
+
 // PartOf returns the part that feature i belongs to.
 func (m *Model) PartOf(i int) Part { return m.partAt(m.placeOf(i)) }
 

@@ -62,6 +62,13 @@ func placesOf(v *tfidf.Model, features []int32) map[uint64]int {
 	return places
 }
 
+// shareOf is the parent's share of the weights of an n-gram, its feature before and now: the share where as many texts
+// had it before as have it now, less where fewer had, by what each generation has seen of it.
+func shareOf(share float32, parent *tfidf.Model, before int32, v *tfidf.Model, now int32) float32 {
+	old := float64(share) * parent.TextsWith(int(before))
+	return float32(old / (old + float64(1-share)*v.TextsWith(int(now))))
+}
+
 // AverageProjection turns the projection q of the vocabulary v to where the parent's is, and averages the rows of
 // n-grams that both have. own and parents are Ψ of the same texts in the two vocabularies. The first dim dimensions,
 // which label features are made of, stay apart from the rest.
@@ -94,10 +101,11 @@ func AverageProjection(q *projection.Projection, v *tfidf.Model, own *sparse.Mat
 			continue
 		}
 		row := rows[k*q.Dim() : k*q.Dim()+common]
-		scaleBy(row, 1-parentProjection)
+		share := shareOf(parentProjection, parent.Vectorizer, before[at], v, f)
+		scaleBy(row, 1-share)
 		// Rows are of n-grams weighed by idf, which differs.
 		idf := parent.Vectorizer.IDF(int(before[at])) / v.IDF(int(f))
-		numeric.Axpy(parentProjection*idf, parent.Projection.Row(before[at])[:common], row)
+		numeric.Axpy(share*idf, parent.Projection.Row(before[at])[:common], row)
 	}
 	return q.WithRows(rows)
 }
@@ -208,8 +216,9 @@ func (t *Training) averageTable(table *bag.Model, own []float32, vocabulary *tfi
 	for row, f := range table.Features() {
 		if at, ok := places[t.ngramKey(f)]; ok {
 			vector := vectors[row*dim : (row+1)*dim]
-			scaleBy(vector, 1-parentTable)
-			numeric.Axpy(parentTable/before, old[at*dim:(at+1)*dim], vector)
+			share := shareOf(parentTable, vocabulary, parent.Features()[at], t.Vectorizer, f)
+			scaleBy(vector, 1-share)
+			numeric.Axpy(share/before, old[at*dim:(at+1)*dim], vector)
 		}
 	}
 	return bag.NewModel(table.Features(), vectors, t.Vectorizer.Dim(), dim)
