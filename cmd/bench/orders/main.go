@@ -17,6 +17,10 @@
 //
 // With -follow, the later invoices come one by one, and tables of what goes with what follow them in several ways. Each
 // is asked about the invoices of a day as it is before that day.
+//
+// With -lived, the later invoices come in windows of -days days, whatever -to says, and each window is predicted before
+// it is learned: by a generation a window that is averaged with the one before, by one from scratch, and by the first
+// one for ever.
 package main
 
 import (
@@ -58,11 +62,19 @@ func main() {
 	share := flag.Float64("share", 1, "which share of the training invoices is kept, drawn")
 	complete := flag.Bool("complete", false, "hide an item of each later invoice, and ask what goes with the others")
 	support := flag.Bool("support", false, "tell items apart by their orders, beside text and behaviour alone")
+	l := life{}
+	flag.IntVar(&l.windows, "lived", 0, "how many windows a shop lives through, a generation each")
+	flag.IntVar(&l.days, "days", 18, "of a window")
+	flag.Uint64Var(&l.seed, "seed", 1, "of the generations of -lived")
 	followed := flag.Bool("follow", false, "have tables of what goes with what follow the later invoices")
 	flag.Parse()
 	path := filepath.Join(*data, "invoices.csv.gz")
 	if *followed {
 		stage.Exit("orders", follow(path, *until, *to))
+		return
+	}
+	if l.windows > 0 {
+		stage.Exit("orders", b.live(context.Background(), path, *until, l))
 		return
 	}
 	if *complete {
