@@ -177,8 +177,12 @@ func printIDs(p *command.Printer, v *preview.Preview) {
 		if m == nil {
 			continue
 		}
-		p.Line("%s of the %s that %s are ids of nodes; %s %s", console.Count(m.Known),
-			command.Plural(m.Ends, "id"), n.names, n.namesNot, command.Plural(m.Unlinked, "node"))
+		others := "all nodes are among them"
+		if m.Unlinked > 0 {
+			others = n.namesNot + " " + command.Plural(m.Unlinked, "node")
+		}
+		p.Line("%s of the %s that %s are ids of nodes; %s", console.Count(m.Known), command.Plural(m.Ends, "id"),
+			n.names, others)
 		if m.Partial {
 			p.Line("Only a part was read: others may be nodes further on (--records).")
 		}
