@@ -3,7 +3,6 @@ package hybrid
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -256,86 +255,5 @@ func TestBehaviour(t *testing.T) {
 		if _, err := NewItemView(bad.weight, bad.dim, bad.hashes, bad.rows); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
-	}
-}
-
-// What a view before says of the items that both have is turned to where the view is, and averaged. The lengths stay.
-func TestBehaviourIsAveraged(t *testing.T) {
-	const dim, items = 4, 60
-	view := func(weight float32, first, n int, row func(i int) []float32) *ItemView {
-		var hashes []uint64
-		var rows []uint16
-		for i := range n {
-			hashes = append(hashes, uint64(first+i))
-			for _, v := range row(first + i) {
-				rows = append(rows, numeric.BF16(v))
-			}
-		}
-		b, err := NewItemView(weight, dim, hashes, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	direction := func(i int) []float32 { // of length 1
-		r, v := rand.New(rand.NewPCG(uint64(i), 1)), make([]float32, dim)
-		for k := range v {
-			v[k] = float32(r.NormFloat64())
-		}
-		numeric.Normalize(v)
-		return v
-	}
-	scaled := func(i int) []float32 {
-		v := direction(i)
-		scale(v, 0.25+0.5*float32(i)/items)
-		return v
-	}
-	turned := func(i int) []float32 { // the same directions in another space, at another length
-		v := direction(i)
-		return []float32{-v[2], v[0], v[3], v[1]}
-	}
-	now, out := view(2, 0, items, scaled), make([]float32, dim)
-	same, err := now.Average(view(1, 10, items, turned), 0.25)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if same.Weight() != 1.75 || same.Dim() != dim || !slices.Equal(same.Hashes(), now.Hashes()) {
-		t.Errorf("the average has the weight %v, the dimension %d and %d items", same.Weight(), same.Dim(),
-			len(same.Hashes()))
-	}
-	for i := range items {
-		same.read(i, out)
-		for k, want := range scaled(i) {
-			if d := out[k] - want; max(d, -d) > 0.02 { // of three roundings to eight bits
-				t.Fatalf("item %d has %v, in the view before what is %v here", i, out, scaled(i))
-			}
-		}
-	}
-	opposite := view(2, 0, items, func(i int) []float32 { // half of the items have another direction than before
-		if i%2 == 0 {
-			return turned(i)
-		}
-		return turned(i + items)
-	})
-	mixed, err := now.Average(opposite, 0.5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	moved := 0
-	for i := range items {
-		mixed.read(i, out)
-		if numeric.Cosine(out, scaled(i)) < 0.99 {
-			moved++
-		}
-		want := scaled(i)
-		if d := math.Sqrt(float64(numeric.Dot(out, out)/numeric.Dot(want, want))) - 1; math.Abs(d) > 0.02 {
-			t.Errorf("item %d is %.3f times as long", i, 1+d)
-		}
-	}
-	if moved < items/4 {
-		t.Errorf("%d items were moved by the view before", moved)
-	}
-	if alone, err := now.Average(view(9, 1000, 5, direction), 0.5); err != nil || alone != now {
-		t.Errorf("a view of other items changes it to %v, %v", alone, err)
 	}
 }

@@ -19,14 +19,14 @@ import (
 // training to the next, and what the graph says does not. So vectors of neighbouring generations stay kin, and a new
 // generation is as good as without a parent (docs/MEASUREMENTS.md, "Successive generations"). The shares are the
 // parent's, chosen on two graphs that are not among those measured; the table's and the solution's are of weights whose
-// embeddings have the length 1 on average. That of the behaviour was chosen on a shop's invoices
-// (docs/measurements/2026-11-26.md).
+// embeddings have the length 1 on average. What items were ordered with is no noise, and all of it is known to the new
+// generation, so it is not averaged: with three tenths of the parent's, a shop's vectors fell behind its orders
+// (docs/measurements/2026-11-28.md).
 const (
 	parentProjection = 0.7
 	parentTable      = 0.4
 	parentSolution   = 0.3
 	parentTextWeight = 0.5
-	parentBehaviour  = 0.3
 	// averagingSample bounds how many texts show how the weights of two generations lie to each other.
 	averagingSample = 4096
 	// parentRidge keeps the parent's solution, on the new projection, from fitting noise.
@@ -172,10 +172,7 @@ func (t *Training) average(ctx context.Context, v *hybrid.Views) error {
 		return err
 	}
 	v.TextWeight = (1-parentTextWeight)*v.TextWeight + parentTextWeight*before.TextWeight
-	if v.Behaviour != nil && before.Behaviour != nil && before.Behaviour.Dim() == v.Behaviour.Dim() {
-		v.Behaviour, err = v.Behaviour.Average(before.Behaviour, parentBehaviour)
-	}
-	return err
+	return nil
 }
 
 // pooled are what the views of some texts are made of, a row for each text: the sums of their n-grams' vectors, and
