@@ -33,8 +33,8 @@ type model struct {
 	ignores bool // learns from no later window
 }
 
-// live prints what models predict of each window from a day on: "kept" has a generation a window, which is averaged with
-// the one before, "scratch" one that has never had another, and "frozen" the first one for ever.
+// live prints what models predict of each window from a day on: "kept" has a generation a window, which is averaged
+// with the one before, "scratch" one that has never had another, and "frozen" the first one for ever.
 func (b *bench) live(ctx context.Context, path, until string, l life) error {
 	invoices, err := readInvoices(path)
 	if err != nil {
@@ -46,8 +46,9 @@ func (b *bench) live(ctx context.Context, path, until string, l life) error {
 	}
 	l.first, b.config.Train.Seed = map[string]int{}, l.seed
 	models := []*model{{name: "kept", store: &memstore.Store{}}, {name: "scratch"}, {name: "frozen", ignores: true}}
-	fmt.Println("| window from | links, with a new item | kept: AUC / MRR | kept less scratch: AUC, MRR | frozen less kept | " +
-		"new items: kept, less scratch, frozen less kept: AUC | new on old: kept, scratch |\n|---|---|---|---|---|---|---|")
+	fmt.Println("| window from | links, with a new item | kept: AUC / MRR | kept less scratch: AUC, MRR " +
+		"| frozen less kept | new items: kept, less scratch, frozen less kept: AUC | new on old: kept, scratch |\n" +
+		"|---|---|---|---|---|---|---|")
 	for k := range l.windows {
 		begin := from.Add(time.Duration(k*l.days) * day)
 		s := divide(invoices, begin, begin.Add(time.Duration(l.days)*day))
