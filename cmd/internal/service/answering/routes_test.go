@@ -211,8 +211,10 @@ func TestMissingRoutesSayWhatThereIs(t *testing.T) {
 		status       int
 		want         string
 	}{
-		{h, "GET", "/goes-with/P1", 404, `{"error":"nothing is at /goes-with/P1: /openapi.json lists what can be asked"}`},
-		{h, "GET", "/x/../similar/a", 404, `{"error":"nothing is at /x/../similar/a: /openapi.json lists what can be asked"}`},
+		{h, "GET", "/goes-with/P1", 404,
+			`{"error":"nothing is at /goes-with/P1: /openapi.json lists what can be asked"}`},
+		{h, "GET", "/x/../similar/a", 404,
+			`{"error":"nothing is at /x/../similar/a: /openapi.json lists what can be asked"}`},
 		{h, "PUT", "/similar", 405, `{"error":"PUT is not a method of /similar: use POST"}`},
 		{h, "GET", "/v1/models", 404, `{"error":{"code":null,"message":"nothing is at /v1/models: /openapi.json lists what ` +
 			`can be asked","param":null,"type":"invalid_request_error"}}`},
