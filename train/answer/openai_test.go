@@ -199,7 +199,8 @@ print(json.dumps({"chain": chain.embed_documents(texts), "llama": llama.get_text
 // The official Python client of OpenAI, LangChain's and LlamaIndex's get the same embeddings.
 func TestOpenAIClient(t *testing.T) {
 	python, err := exec.LookPath("python3")
-	if err != nil || exec.CommandContext(t.Context(), python, "-c", "import langchain_openai, llama_index.embeddings.openai, openai").Run() != nil {
+	if err != nil || exec.CommandContext(t.Context(), python, "-c",
+		"import langchain_openai, llama_index.embeddings.openai, openai").Run() != nil {
 		t.Skip("there is no python3 with these: pip install openai langchain-openai llama-index-embeddings-openai")
 	}
 	w := newWorld(t, someShop(), nil)
