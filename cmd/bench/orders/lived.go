@@ -15,7 +15,7 @@ import (
 
 const day = 24 * time.Hour
 
-// life is a shop that lives through windows of days days. Each window is predicted before it is learned.
+// life is a shop that lives through windows of some days each. Each window is predicted before it is learned.
 type life struct {
 	days, windows int
 	seed          uint64
