@@ -261,9 +261,13 @@ func printExport(a *command.App, d *export.Doc, into sink.Store) error {
 	if d.AsOf != nil {
 		p.Line("  as of %s, from the %s", d.AsOf.Format(time.RFC3339Nano), d.From)
 	}
-	if d.AsOf != nil && d.Nodes+d.Deleted == 0 {
-		p.Line("  it is empty: nothing in the %s has an event time up to then. Records of files have the files' "+
-			"modification time, unless the mapping names an event time", d.From)
+	if d.AsOf != nil && (d.Nodes+d.Deleted == 0 || d.Links == 0) {
+		missing := "links: no edge"
+		if d.Nodes+d.Deleted == 0 {
+			missing = "nodes: none"
+		}
+		p.Line("  no %s in the %s has an event time up to then. Records of files have the files' modification time, "+
+			"unless the mapping names an event time", missing, d.From)
 	}
 	p.Line("  manifests %s; graph %s", export.List(d.Cut), d.Hash)
 	if d.Generation > 0 {
