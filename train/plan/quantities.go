@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"giantstream/featurize/pifa"
+	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/objectives/xrt"
 )
 
 // Graph is what the cost of a build depends on.
@@ -56,6 +58,7 @@ const (
 	perFitted    term = "byte of text that the projection is fitted to"
 	perPosition  term = "byte of text in the sample"
 	perInstance  term = "instance in the sample"
+	perTrained   term = "instance and pass of the training" // see xrt.Passes
 	perLearned   term = "class of an instance that classifiers learn"
 	perChosen    term = "class of an instance that classifiers are chosen by"
 	perCompared  term = "compared node"
@@ -79,10 +82,13 @@ const (
 
 // quantities returns how often a build on the given number of machines incurs each term of the cost.
 func quantities(g Graph, c Calibration, d stages.Plan, machines int) map[term]float64 {
-	growth := c.Growth
+	growth, passes := c.Growth, 1.0 // linear solves
 	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
 	mean := text / max(1, n)
 	positions, instances := sampled(g, growth.Reach, d.Sample)
+	if c.Encoder != linear.Kind {
+		passes = float64(xrt.Passes(int(instances)))
+	}
 	ngrams := p * math.Pow(text/p, growth.Exponent)
 	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole)))) // of cuts, each in half
 	degree, ranges := float64(g.Links)/max(1, n), float64(d.Ranges)
@@ -102,7 +108,8 @@ func quantities(g Graph, c Calibration, d stages.Plan, machines int) map[term]fl
 		perScan:  text + rowBytes*n + referenceBytes*float64(g.References),
 		perNGram: ngrams, perMerge: ngrams * (1 + math.Log2(p)/mergeDepth),
 		perCandidate: min(growth.Candidates*text, p*shareOfNGrams),
-		perFitted:    min(n, fitted) * mean, perPosition: positions * mean, perInstance: instances,
+		perFitted:    min(n, fitted) * mean, perPosition: positions * mean,
+		perInstance: instances, perTrained: passes * instances,
 		perLearned:  float64(g.Classes) * classified(instances, 1, learning),
 		perChosen:   float64(g.Classes) * classified(instances, 0.8, choosing),
 		perCompared: min(n, compared),
@@ -172,7 +179,7 @@ var Shapes = map[string]Shape{
 	stages.Tree:     {terms(perNode), terms(perNode, perPartition), terms(perNode)},
 	stages.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
 	stages.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
-	stages.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
+	stages.Encoder:  {terms(perPosition, perTrained, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
 	stages.Evaluate: {terms(perPosition, perInstance, perLearned, perChosen, perScan), terms(perRow, perPosition),
 		terms(perBuild)},
 	stages.Encode:  {terms(perText, perMachine), terms(perRow), terms(perNode)},

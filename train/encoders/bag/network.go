@@ -1,6 +1,7 @@
 package bag
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ import (
 
 // NetworkOptions of a Network. The zero value of each field stands for its default.
 type NetworkOptions struct {
-	// Keep is the probability that an n-gram takes part in a step; 0 means 0.5.
+	// Keep is the probability that an n-gram takes part in a step; 0 means 0.8.
 	Keep float64
 	// Key is what an n-gram is drawn by, with the instance's seed: the same n-gram of the same instance is left out,
 	// whatever other n-grams the vocabulary has. nil: its number.
@@ -54,9 +55,7 @@ type rowUse struct {
 // NewNetwork makes a network of a model, whose vectors it will change, and Ψ of the
 // instances' texts.
 func NewNetwork(x Features, m *Model, o NetworkOptions) (*Network, error) {
-	if o.Keep == 0 {
-		o.Keep = 0.5
-	}
+	o.Keep = cmp.Or(o.Keep, 0.8)
 	if !(o.Keep > 0 && o.Keep <= 1) {
 		return nil, fmt.Errorf("bag: keep %v must be in (0, 1]", o.Keep)
 	}

@@ -257,3 +257,11 @@ func BenchmarkBag(b *testing.B) {
 	}
 	b.ReportMetric(float64(instances)/b.Elapsed().Seconds(), "instances/s")
 }
+
+func TestPassesAreFewerWhereInstancesAreMany(t *testing.T) {
+	for n, want := range map[int]int{1: 10, 30_000: 10, 40_000: 8, 60_000: 5, 100_000_000: 5} {
+		if got := Passes(n); got != want {
+			t.Errorf("%d passes over %d instances, want %d", got, n, want)
+		}
+	}
+}

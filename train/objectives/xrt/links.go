@@ -1,6 +1,7 @@
 package xrt
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -33,8 +34,9 @@ type links struct {
 	z, dz []float32
 	// pairs × pairs: the similarities, which become their gradient; and their transpose.
 	similarity, transposed []float32
-	masked                 []bool
 	loss                   []float64
+	// columns are the pairs in the order of their partners.
+	columns []int32
 }
 
 // streamPartner and streamPartnerDrop are the streams of the partner of an instance in an epoch,
@@ -121,21 +123,21 @@ func (l *links) run(dim, part int, neighbours *sparse.Matrix, workers int, z, dz
 // gradient turns similarities into the gradient of the loss with respect to them.
 func (l *links) gradient(neighbours *sparse.Matrix, workers int) {
 	n := len(l.slot)
-	l.masked = slices.Grow(l.masked[:0], n*n)[:n*n]
 	l.loss = slices.Grow(l.loss[:0], n)[:n]
+	l.sortColumns()
 	scale := 1 / l.temperature
 	parallel.ForEach(n, 16, workers, func(_, _, lo, hi int) {
 		for a := lo; a < hi; a++ {
-			linked := neighbours.Row(int(l.instances[a])).Index
-			row, masked := l.similarity[a*n:(a+1)*n], l.masked[a*n:(a+1)*n]
-			for b, j := range l.partners {
+			row, own := l.similarity[a*n:(a+1)*n], l.instances[a]
+			for b := range row {
 				row[b] *= scale
-				_, found := slices.BinarySearch(linked, j)
-				masked[b] = a != b && (found || j == l.instances[a] || l.instances[b] == l.instances[a])
-				if masked[b] {
-					row[b] = unlinked
-				}
 			}
+			pair := row[a]
+			l.mask(row, own)
+			for _, j := range neighbours.Row(int(own)).Index {
+				l.mask(row, j)
+			}
+			row[a] = pair
 		}
 	})
 	parallel.ForEach(n, 16, workers, func(_, _, lo, hi int) {
@@ -158,6 +160,25 @@ func (l *links) gradient(neighbours *sparse.Matrix, workers int) {
 			row[a] -= l.weight * scale
 		}
 	})
+}
+
+// sortColumns sorts the pairs by their partners.
+func (l *links) sortColumns() {
+	l.columns = l.columns[:0]
+	for b := range l.partners {
+		l.columns = append(l.columns, int32(b))
+	}
+	slices.SortFunc(l.columns, func(a, b int32) int { return cmp.Compare(l.partners[a], l.partners[b]) })
+}
+
+// mask keeps an instance from being pushed away from partners that are a given node: itself, or a neighbour.
+func (l *links) mask(row []float32, node int32) {
+	at, found := slices.BinarySearchFunc(l.columns, node, func(b, node int32) int {
+		return cmp.Compare(l.partners[b], node)
+	})
+	for ; found && at < len(l.columns) && l.partners[l.columns[at]] == node; at++ {
+		row[l.columns[at]] = unlinked
+	}
 }
 
 // logOf is the logarithm of a share, bounded below: a share can round to 0.

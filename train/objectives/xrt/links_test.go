@@ -56,6 +56,25 @@ func TestLinksGradient(t *testing.T) {
 	}
 }
 
+// An instance is pushed away from the partners of others, except itself and its neighbours.
+func TestNeighboursAreNotPushedApart(t *testing.T) {
+	g := graphdir.Undirected(6, [][2]int32{{0, 1}, {2, 3}, {0, 3}, {4, 0}, {5, 1}})
+	l := newLinks(Options{Links: 1, Temperature: 0.5}, Set{Neighbours: g})
+	l.slot, l.instances, l.partners = []int32{0, 1, 2, 3}, []int32{0, 2, 4, 5}, []int32{1, 3, 0, 1}
+	r := numeric.NewRand(3)
+	z := randomUnit(&r, 8, 4)
+	l.run(4, 4, g, 1, z, make([]float32, len(z)))
+	for a, instance := range l.instances {
+		for b, partner := range l.partners {
+			_, linked := slices.BinarySearch(g.Row(int(instance)).Index, partner)
+			push := l.similarity[a*4+b] > 0
+			if want := a != b && !linked && instance != partner; push != want {
+				t.Errorf("instance %d is pushed away from %d: %t, want %t", instance, partner, push, want)
+			}
+		}
+	}
+}
+
 // Partners are neighbours, never instances that are held out, and change from epoch to epoch.
 func TestPartnersAreNeighboursThatAreNotHeldOut(t *testing.T) {
 	g := graphtest.Topics(200, 2, 10, 1).Neighbours

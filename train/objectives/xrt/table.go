@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"giantstream/internal/ambient"
 	"giantstream/train"
@@ -30,7 +31,8 @@ type Bag struct {
 	// Name is the name of the stage that progress shows; "" means "bag".
 	Name string
 
-	// Epochs is how often training goes through the instances; 0 means 10.
+	// Epochs is how often training goes through the instances; 0 means often enough to see 300,000, but at least 5
+	// times and at most 10.
 	Epochs int
 	// Batch is the number of instances per step; 0 means 256.
 	Batch int
@@ -109,7 +111,7 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 	set := b.Set
 	set.Stream = streamBagOrder
 	r, err := Train(ctx, trained, set, Options{
-		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, 10)),
+		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, Passes(len(b.Instances)))),
 		Batch: cmp.Or(b.Batch, 256),
 		Rate:  cmp.Or(b.Rate, 0.01), HeadRate: 0.001, NoWarmup: true,
 		Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
@@ -125,6 +127,9 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 }
 
 const streamBagOrder = 3
+
+// Passes is how often the training of a table goes through n instances by default.
+func Passes(n int) int { return min(10, max(5, int(math.Round(300_000/float64(n))))) }
 
 // report returns the report of a bag in the words of its epochs.
 func (b Bag) report(r *Result, net train.Network) (BagReport, error) {
