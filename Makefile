@@ -24,7 +24,7 @@ FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
 .PHONY: help build release image test test-all race lint fuzz generate quickstart \
-	bench bench-featurize bench-xrlinear bench-bert bench-encode bench-similar bench-loader bench-stream \
+	bench bench-check bench-featurize bench-xrlinear bench-bert bench-encode bench-similar bench-loader bench-stream \
 	bench-freshness bench-load bench-million kafka-up kafka-down s3-up s3-down spec \
 	test-page test-packages test-real test-cuda test-faults sim mutate
 
@@ -71,6 +71,9 @@ quickstart: ## run everything embedded, on the sample graph
 
 bench: ## run all benchmarks
 	go test -run '^$$' -bench . ./...
+
+bench-check: ## speed of the working tree beside that of BASE=commit (default: the last tag)
+	go run ./cmd/bench/check $(if $(BASE),-base $(BASE))
 
 bench-featurize: ## featurization beside PECOS, on the Debian packages (Python)
 	cmd/bench/featurize/run
