@@ -23,3 +23,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- $port -}}
 {{- end -}}
+
+{{- define "giantstream.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if (($config).http).tls -}}
+{{- fail "config.http.tls names files that no pod has: name a Secret in tls.secret, which the chart mounts" -}}
+{{- end -}}
+{{- if .Values.tls.secret -}}
+{{- $_ := set $config.http "tls" (dict "cert_file" "/etc/giantstream-tls/tls.crt" "key_file" "/etc/giantstream-tls/tls.key") -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{- define "giantstream.scheme" -}}
+{{- ternary "https" "http" (ne .Values.tls.secret "") -}}
+{{- end -}}
