@@ -37,7 +37,7 @@ func main() {
 	flag.IntVar(&c.rounds, "rounds", 3, "how often each side does the work")
 	flag.IntVar(&c.copies, "copies", 8, "copies of the sample graph that generations are built of")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := c.run(ctx)
 	stop()
 	stage.Exit("check", err)
