@@ -35,13 +35,7 @@ func newTypesSchemas(t testing.TB) *typesSchemas {
 		t.Fatal(err)
 	}
 	s.avro = parsed
-	compiled, err := (&protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"t.proto": protoText})})}).
-		Compile(context.Background(), "t.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.message = compiled[0].Messages().Get(0)
+	s.message = firstMessage(t, protoText)
 	server := registrytest.Start(t, registrytest.Schema{ID: 1, Text: avroText},
 		registrytest.Schema{ID: 2, Type: "PROTOBUF", Text: protoText})
 	registry, err := schema.NewRegistry(schema.Options{URL: server.URL, Clock: clock})
@@ -55,6 +49,18 @@ func newTypesSchemas(t testing.TB) *typesSchemas {
 		t.Fatal(err)
 	}
 	return &s
+}
+
+// firstMessage compiles a file of Protobuf and returns its first message.
+func firstMessage(t testing.TB, text string) protoreflect.MessageDescriptor {
+	t.Helper()
+	compiled, err := (&protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
+		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"t.proto": text})})}).
+		Compile(context.Background(), "t.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled[0].Messages().Get(0)
 }
 
 func typesAvro() string {

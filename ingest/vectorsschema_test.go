@@ -1,13 +1,11 @@
 package ingest_test
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/bufbuild/protocompile"
 	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/sr"
 	"google.golang.org/protobuf/proto"
@@ -54,13 +52,7 @@ func TestVectorsArriveFromAvroAndProtobuf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := (&protocompile.Compiler{Resolver: &protocompile.SourceResolver{
-		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"t.proto": vectorsProto})}}).
-		Compile(context.Background(), "t.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
-	message := compiled[0].Messages().Get(0)
+	message := firstMessage(t, vectorsProto)
 	server := registrytest.Start(t, registrytest.Schema{ID: 1, Text: vectorsAvro},
 		registrytest.Schema{ID: 2, Type: "PROTOBUF", Text: vectorsProto})
 	registry, err := schema.NewRegistry(schema.Options{URL: server.URL, Clock: clock})
