@@ -77,7 +77,7 @@ func trainBag(ctx context.Context, t *Training) (*Trained, error) {
 
 // bagNetwork returns a bag that starts from the projection of the texts.
 func bagNetwork(_ context.Context, t *Training) (*Network, error) {
-	const rows, epochs, batch, rate, patience = 1 << 16, 10, 256, 0.01, 3 // as the bag that learns neighbourhoods
+	const rows, batch, rate, patience = 1 << 16, 256, 0.01, 3 // as the bag that learns neighbourhoods
 	workers := t.Resources.Workers
 	start, err := bag.Start(t.Features, t.Projection, nil, t.Dim, rows, workers)
 	if err != nil {
@@ -91,6 +91,6 @@ func bagNetwork(_ context.Context, t *Training) (*Network, error) {
 		return nil, err
 	}
 	encoder, err := bag.NewEncoder(t.Vectorizer, start)
-	return &Network{Network: net, Encoder: encoder,
-		LinkPrediction: linkpred.Options{Epochs: epochs, Batch: batch, Rate: rate, Patience: patience}}, err
+	return &Network{Network: net, Encoder: encoder, LinkPrediction: linkpred.Options{
+		Epochs: xrt.Passes(t.Graph.Len()), Batch: batch, Rate: rate, Patience: patience}}, err
 }
