@@ -30,7 +30,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- fail "config.http.tls names files that no pod has: name a Secret in tls.secret, which the chart mounts" -}}
 {{- end -}}
 {{- if .Values.tls.secret -}}
-{{- $_ := set $config.http "tls" (dict "cert_file" "/etc/giantstream-tls/tls.crt" "key_file" "/etc/giantstream-tls/tls.key") -}}
+{{- $files := dict "cert_file" "/etc/giantstream-tls/tls.crt" "key_file" "/etc/giantstream-tls/tls.key" -}}
+{{- $_ := set $config.http "tls" $files -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
