@@ -26,6 +26,8 @@ type links struct {
 	weight, temperature float32
 	// skip marks nodes that are no partners: instances that are held out to validate.
 	skip []bool
+	// chance is how much less often a node is drawn by a neighbour because it is a hub, by node; 1 for others.
+	chance []float32
 
 	// Of a part of a batch: the pairs' places in the part, their instances and partners.
 	slot                []int32
@@ -46,6 +48,15 @@ const (
 	streamPartnerDrop = 'Q'
 )
 
+// A node with more than hubShare of all nodes as neighbours, and more than hubLinks, is a hub. That a node is linked
+// to it says little, and a batch in which many pairs share a partner has few nodes to be pushed away from. So it is
+// drawn less often, as frequent words are by word2vec (Mikolov et al., 2013). Measured in
+// docs/measurements/2026-11-29.md.
+const (
+	hubShare = 0.01
+	hubLinks = 32
+)
+
 // unlinked stands for the similarity of two nodes that are not to be pushed apart: its share of a
 // softmax is 0.
 const unlinked = -1e30
@@ -54,7 +65,7 @@ func newLinks(o Options, set Set) *links {
 	if o.Links == 0 {
 		return nil
 	}
-	l := &links{weight: float32(o.Links), temperature: float32(o.Temperature)}
+	l := &links{weight: float32(o.Links), temperature: float32(o.Temperature), chance: chances(set.Neighbours)}
 	if len(set.HeldOut) > 0 {
 		l.skip = make([]bool, set.Neighbours.Rows)
 		for _, i := range set.HeldOut {
@@ -64,10 +75,24 @@ func newLinks(o Options, set Set) *links {
 	return l
 }
 
+// chances returns how often each node is drawn by a neighbour, of the times that it would be if it were no hub:
+// √(t/d) of a node that is d nodes' neighbour, where more than t make a hub.
+func chances(neighbours *sparse.Matrix) []float32 {
+	chance := make([]float32, neighbours.Rows)
+	for _, j := range neighbours.Index {
+		chance[j]++
+	}
+	most := max(hubLinks, hubShare*float64(neighbours.Rows))
+	for j, degree := range chance {
+		chance[j] = float32(math.Sqrt(most / max(most, float64(degree))))
+	}
+	return chance
+}
+
 // draw chooses a partner for each instance of a part, and returns the partners. It draws a number for each link, and
-// takes the neighbour with the least: each has the same chance, and a link that comes or goes changes no other choice
-// than its own. With weights v, the numbers are −ln(u)/v of uniform ones, so that the chances are as the weights
-// (Efraimidis and Spirakis, 2006). An instance all of whose neighbours are held out has none.
+// takes the neighbour with the least: a link that comes or goes changes no other choice than its own. The numbers are
+// −ln(u)/v of uniform ones u, so that the chances are as v (Efraimidis and Spirakis, 2006): the link's weight, less
+// where the neighbour is a hub. An instance all of whose neighbours are held out has none.
 func (l *links) draw(o Options, at trainer.Place, part []int32, set Set) []int32 {
 	l.slot, l.instances, l.partners = l.slot[:0], l.instances[:0], l.partners[:0]
 	for k, i := range part {
@@ -78,10 +103,8 @@ func (l *links) draw(o Options, at trainer.Place, part []int32, set Set) []int32
 			if l.skip != nil && l.skip[j] {
 				continue
 			}
-			drawn := float64(numeric.Mix(ofInstance.State()^set.Keys[j])>>11) / (1 << 53)
-			if row.Value != nil { // else the order is that of the numbers
-				drawn = -math.Log1p(-drawn) / float64(row.Weight(n))
-			}
+			u := float64(numeric.Mix(ofInstance.State()^set.Keys[j])>>11) / (1 << 53)
+			drawn := -math.Log1p(-u) / float64(row.Weight(n)*l.chance[j])
 			if drawn < least {
 				partner, least = j, drawn
 			}

@@ -189,3 +189,37 @@ func TestPartnersAreDrawnByWeight(t *testing.T) {
 		}
 	}
 }
+
+// A node that is every node's neighbour is drawn less often than a link's share; nodes of a few links are not.
+func TestHubsAreSeldomPartners(t *testing.T) {
+	const n, epochs = 400, 50
+	var edges [][2]int32
+	for i := range int32(n - 1) {
+		edges = append(edges, [2]int32{i, (i + 1) % (n - 1)}, [2]int32{i, n - 1})
+	}
+	g := graphdir.Undirected(n, edges)
+	set := Set{Neighbours: g, Keys: graphtest.Keys(g.Rows)}
+	part := make([]int32, n-1)
+	for i := range part {
+		part[i] = int32(i)
+	}
+	l := newLinks(Options{Links: 1, Temperature: 0.1}, set)
+	var hub float64
+	for epoch := range epochs {
+		for _, j := range l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, part, set) {
+			if j == n-1 {
+				hub++
+			}
+		}
+	}
+	chance := math.Sqrt(float64(hubLinks) / (n - 1))
+	got, want := hub/(epochs*(n-1)), chance/(2+chance)
+	if math.Abs(got-want) > 0.01 {
+		t.Errorf("the hub is %.3f of the partners, want %.3f", got, want)
+	}
+	for j, c := range l.chance[:n-1] {
+		if c != 1 {
+			t.Fatalf("node %d of %d links is drawn %.2f of the time", j, len(g.Row(j).Index), c)
+		}
+	}
+}
