@@ -70,7 +70,7 @@ const (
 	fitted         = 8192    // texts that the projection is fitted to
 	learning       = 1 << 15 // instances that a classifier of evaluate learns from at most
 	choosing       = 4000    // and those by which its strength is chosen, four fifths of what it learns from
-	manyToLearn    = 1 << 12 // with more of them, each classifier is trained twice, else five times
+	manyToLearn    = 1 << 12 // with more of them, each classifier is trained once, else five times
 	compared       = 20_000  // nodes that compare looks at
 	shareOfNGrams  = 250_000 // candidates that a task of merge keeps at most
 	candidateBytes = 14      // of a candidate in what merge leaves
@@ -121,7 +121,7 @@ func classified(instances, share, limit float64) (sum float64) {
 	for _, rate := range []float64{0.1, 0.6} { // evaluate.probe_rates, as they are by default
 		n, repeats := rate*instances, 5.0
 		if n > manyToLearn {
-			repeats = 2
+			repeats = 1
 		}
 		sum += repeats * min(share*n, limit)
 	}

@@ -162,7 +162,7 @@ func printEvaluation(p *command.Printer, d *generation.Doc) {
 				fmt.Sprintf("%.3f", l.Hits10)}
 		}
 		for _, pr := range e.Probes {
-			row = append(row, fmt.Sprintf("%.3f ± %.3f", pr.Accuracy, pr.StdDev))
+			row = append(row, fmt.Sprintf("%.3f ± %.3f", pr.Accuracy, pr.StandardError()))
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}

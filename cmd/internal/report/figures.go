@@ -105,7 +105,7 @@ func scoresOf(doc *generation.Doc) (s scores) {
 			if len(s.Encoders) == 0 {
 				s.Rates = append(s.Rates, p.Rate)
 			}
-			row.Probes = append(row.Probes, spread(p.Accuracy, p.StdDev))
+			row.Probes = append(row.Probes, spread(p.Accuracy, p.StandardError()))
 		}
 		s.Encoders = append(s.Encoders, row)
 	}

@@ -164,7 +164,7 @@ func TestLogisticFitIsTheOptimum(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []float64{0.1, 10} {
-		l := newLogistic(p.unit, p.dim, p.label, len(p.names), p.nodes)
+		l := newLogistic(p.unit, p.dim, p.label, len(p.names), p.nodes, 1)
 		at := l.parameters()
 		l.fit(at, c)
 		g := make([]float64, len(at))
@@ -183,6 +183,37 @@ func TestLogisticFitIsTheOptimum(t *testing.T) {
 	}
 }
 
+// On more rows than one goroutine adds up, the gradient is that of F, whatever the number of workers.
+func TestLogisticGradient(t *testing.T) {
+	emb, classes := mixture(logisticRows+700, 6, 3, 1)
+	p, err := NewProber(emb, 6, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLogistic(p.unit, p.dim, p.label, len(p.names), p.nodes, 3)
+	l.lambda = 0.01
+	at := l.parameters()
+	for i := range at {
+		at[i] += math.Sin(float64(i))
+	}
+	g, scratch := make([]float64, len(at)), make([]float64, len(at))
+	f := l.objective(at, g)
+	for i, want := range g {
+		const h = 1e-3
+		moved := slices.Clone(at)
+		moved[i] += h
+		up := l.objective(moved, scratch)
+		moved[i] -= 2 * h
+		if got := (up - l.objective(moved, scratch)) / (2 * h); math.Abs(got-want) > 1e-4 {
+			t.Errorf("parameter %d: gradient %g, F says %g", i, want, got)
+		}
+	}
+	l.workers = 1
+	if again := l.objective(at, scratch); again != f || !slices.Equal(scratch, g) {
+		t.Errorf("F is %v with one worker, %v with three", again, f)
+	}
+}
+
 func TestProbeOfGroups(t *testing.T) {
 	emb, classes := mixture(600, 8, 3, 1.5)
 	group := make([]uint8, 600)
@@ -198,8 +229,13 @@ func TestProbeOfGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	low, high := min(parts[0].Accuracy, parts[1].Accuracy), max(parts[0].Accuracy, parts[1].Accuracy)
-	if parts[0].Nodes != 400 || parts[1].Nodes != 200 || whole.Accuracy < low || whole.Accuracy > high {
+	asked := parts[0].Nodes + parts[1].Nodes // of 600 nodes, half of them five times
+	if asked <= 300 || asked > 600 || whole.Accuracy < low || whole.Accuracy > high {
 		t.Errorf("all %+v, groups %+v", whole, parts)
+	}
+	if _, once, err := p.Probe(group, 3, ProbeOptions{Fraction: 0.5, Seed: 1, Repeats: 1}); err != nil ||
+		once[0].Nodes+once[1].Nodes != 300 {
+		t.Errorf("half of 600 nodes are asked about once: %+v, %v", once, err)
 	}
 	if parts[2] != (ClassMetrics{}) {
 		t.Errorf("an empty group has figures: %+v", parts[2])
@@ -225,11 +261,11 @@ func TestProbeBetweenNodes(t *testing.T) {
 			test = append(test, i)
 		}
 	}
-	m, err := p.ProbeUnseen(train, test, 1)
+	m, err := p.ProbeUnseen(train, test, 1, 1)
 	if err != nil || m.Nodes != 99 || m.Accuracy < 0.99 {
 		t.Errorf("%+v, %v; want 99 nodes, all right", m, err)
 	}
-	if m, err := p.ProbeUnseen(nil, test, 1); err == nil {
+	if m, err := p.ProbeUnseen(nil, test, 1, 1); err == nil {
 		t.Errorf("nothing to learn from: %+v", m)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 
+	"giantstream/internal/parallel"
 	"giantstream/train/numeric"
 	"giantstream/train/numeric/simd"
 )
@@ -31,12 +32,23 @@ type logistic struct {
 	// frequencies, without λ.
 	curvature []float64
 
-	// Scratch of a block of rows, and the gradient in the precision of the products.
+	// Scratch of scores, and the weights and the gradient in the precision of the products.
 	block, z, weights, gradient []float32
+	parts                       []logisticPart
+	workers                     int
+}
+
+// logisticPart is what some of the rows add to an objective, and scratch of theirs.
+type logisticPart struct {
+	z, gradient []float32
+	biases      []float64
+	loss        float64
 }
 
 const (
 	logisticBlock = 256 // rows that are multiplied at a time
+	// Sums are those of logisticParts parts of the rows at most, each of logisticRows at least.
+	logisticParts, logisticRows = 8, 1024
 	// lbfgsPairs is the memory of L-BFGS.
 	lbfgsPairs = 8
 	// lbfgsTolerance ends the iterations where one lowers F by less than this share of it.
@@ -45,15 +57,25 @@ const (
 	lbfgsIterations = 60
 )
 
-// newLogistic prepares a fit on the given rows.
-func newLogistic(x []float32, dim int, label []int32, classes int, rows []int32) *logistic {
-	l := &logistic{x: x, dim: dim, label: label, classes: classes, rows: rows,
+// newLogistic prepares a fit on the given rows. The number of workers does not change the result.
+func newLogistic(x []float32, dim int, label []int32, classes int, rows []int32, workers int) *logistic {
+	l := &logistic{x: x, dim: dim, label: label, classes: classes, rows: rows, workers: workers,
 		block: make([]float32, logisticBlock*dim), z: make([]float32, logisticBlock*classes),
 		weights: make([]float32, classes*dim), gradient: make([]float32, classes*dim)}
+	l.parts = make([]logisticPart, parallel.Blocks(len(rows), l.partRows()))
+	for k := range l.parts {
+		l.parts[k] = logisticPart{z: make([]float32, logisticBlock*classes),
+			gradient: make([]float32, classes*dim), biases: make([]float64, classes)}
+	}
 	l.moments()
 	l.learned = make([]float32, len(rows)*dim)
 	l.centre(l.learned, rows)
 	return l
+}
+
+// partRows is how many rows a part has.
+func (l *logistic) partRows() int {
+	return max(logisticRows, parallel.Blocks(len(l.rows), logisticParts))
 }
 
 // centre copies rows, less the mean.
@@ -126,10 +148,10 @@ func (l *logistic) moved(p []float64, by float64) []float64 {
 	return out
 }
 
-// scores writes the class scores of centred rows to z: rows × classes.
-func (l *logistic) scores(p []float64, centred []float32) []float32 {
+// scores writes the class scores of centred rows to the beginning of z, and returns it: rows × classes.
+func (l *logistic) scores(p []float64, centred, z []float32) []float32 {
 	rows := len(centred) / l.dim
-	z := l.z[:rows*l.classes]
+	z = z[:rows*l.classes]
 	for b := range rows {
 		for k, v := range p[l.classes*l.dim:] {
 			z[b*l.classes+k] = float32(v)
@@ -143,7 +165,7 @@ func (l *logistic) scores(p []float64, centred []float32) []float32 {
 func (l *logistic) scoresOf(p []float64, rows []int32) []float32 {
 	block := l.block[:len(rows)*l.dim]
 	l.centre(block, rows)
-	return l.scores(p, block)
+	return l.scores(p, block, l.z)
 }
 
 // use makes the parameters those that scores multiplies with.
@@ -156,25 +178,17 @@ func (l *logistic) use(p []float64) {
 // objective returns F and its gradient at the parameters p.
 func (l *logistic) objective(p, gradient []float64) float64 {
 	l.use(p)
+	parallel.ForEach(len(l.rows), l.partRows(), l.workers, func(_, part, from, to int) {
+		l.add(&l.parts[part], p, from, to)
+	})
 	clear(l.gradient)
 	clear(gradient)
 	biases := gradient[l.classes*l.dim:]
 	var loss float64
-	learned := l.learned
-	for rows := range slices.Chunk(l.rows, logisticBlock) {
-		block := learned[:len(rows)*l.dim]
-		learned = learned[len(block):]
-		z := l.scores(p, block)
-		for b, i := range rows {
-			row := z[b*l.classes : (b+1)*l.classes]
-			simd.Softmax(row)
-			loss -= logOf(row[l.label[i]])
-			row[l.label[i]]--
-			for k, v := range row {
-				biases[k] += float64(v)
-			}
-		}
-		numeric.Gemm(numeric.TransA, l.classes, l.dim, len(rows), z, block, l.gradient)
+	for _, part := range l.parts {
+		loss += part.loss
+		numeric.Axpy(1, part.gradient, l.gradient)
+		floats.Add(biases, part.biases)
 	}
 	n := float64(len(l.rows))
 	var square float64
@@ -186,6 +200,29 @@ func (l *logistic) objective(p, gradient []float64) float64 {
 		biases[k] /= n
 	}
 	return loss/n + l.lambda*square/2
+}
+
+// add makes a part the sums of the rows from and up to a number.
+func (l *logistic) add(part *logisticPart, p []float64, from, to int) {
+	part.loss = 0
+	clear(part.gradient)
+	clear(part.biases)
+	for from < to {
+		end := min(from+logisticBlock, to)
+		block := l.learned[from*l.dim : end*l.dim]
+		z := l.scores(p, block, part.z)
+		for b, i := range l.rows[from:end] {
+			row := z[b*l.classes : (b+1)*l.classes]
+			simd.Softmax(row)
+			part.loss -= logOf(row[l.label[i]])
+			row[l.label[i]]--
+			for k, v := range row {
+				part.biases[k] += float64(v)
+			}
+		}
+		numeric.Gemm(numeric.TransA, l.classes, l.dim, end-from, z, block, part.gradient)
+		from = end
+	}
 }
 
 // fit moves the parameters p to the optimum for the regularization strength c, by L-BFGS (Liu

@@ -17,7 +17,7 @@ var ErrNoClasses = errors.New("not enough nodes with different classes for a pro
 type ProbeOptions struct {
 	// Fraction of the nodes with a class that train the probe.
 	Fraction float64
-	// Repeats is the number of random choices of training nodes; 0 means 5, and 2 where there are
+	// Repeats is the number of random choices of training nodes; 0 means 5, and 1 where there are
 	// more than 4,096 of them.
 	Repeats int
 	Seed    uint64
@@ -57,9 +57,9 @@ const (
 	// maxProbeRows bounds the nodes that a probe learns from, and with them the time that it takes.
 	maxProbeRows = 1 << 15
 	// With more than manyRows training nodes, the choices of nodes differ by less than the nodes as a
-	// sample do, and fewRepeats of them are enough.
-	manyRows   = 1 << 12
-	fewRepeats = 2
+	// sample do, and one of them is enough.
+	manyRows    = 1 << 12
+	someRepeats = 5 // with fewer
 )
 
 // strengths are the values of C that a probe chooses from: inverse regularization in the sense of
@@ -115,9 +115,9 @@ func Probe(emb []float32, dim int, classes []string, o ProbeOptions) (ProbeMetri
 func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics, []ClassMetrics, error) {
 	m := ProbeMetrics{Classes: len(p.names), Train: int(o.Fraction * float64(len(p.nodes)))}
 	if o.Repeats == 0 {
-		o.Repeats = 5
-		if m.Train > manyRows {
-			o.Repeats = fewRepeats
+		o.Repeats = 1
+		if m.Train <= manyRows {
+			o.Repeats = someRepeats
 		}
 	}
 	m.Test = len(p.nodes) - m.Train
@@ -131,12 +131,14 @@ func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics,
 	for k := range parts {
 		parts[k] = make(tally, o.Repeats)
 	}
+	tests := make([][]int32, o.Repeats)
 	parallel.ForEach(o.Repeats, 1, o.Workers, func(_, _, k, _ int) {
 		r := numeric.NewRand(o.Seed, uint64(k))
 		order := slices.Clone(p.nodes)
 		r.Shuffle(order)
 		test := order[m.Train:]
-		for at, class := range p.classify(order[:m.Train], test) {
+		tests[k] = test
+		for at, class := range p.classify(order[:m.Train], test, o.Workers) {
 			i := test[at]
 			right := class == p.label[i]
 			all[k].add(right)
@@ -145,12 +147,15 @@ func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics,
 			}
 		}
 	})
-	whole := all.metrics(len(p.nodes))
+	asked := slices.Concat(tests...)
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	whole := all.metrics(len(asked))
 	m.Accuracy, m.StdErr = whole.Accuracy, whole.StdErr
 	m.StdDev = all.stdDev(m.Accuracy)
 	size := make([]int, groups)
 	if group != nil {
-		for _, i := range p.nodes {
+		for _, i := range asked {
 			size[group[i]]++
 		}
 	}
@@ -163,7 +168,7 @@ func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics,
 
 // ProbeUnseen trains one probe on the given nodes and asks it about others; those without a class take
 // no part in either.
-func (p *Prober) ProbeUnseen(train, test []int32, seed uint64) (ClassMetrics, error) {
+func (p *Prober) ProbeUnseen(train, test []int32, seed uint64, workers int) (ClassMetrics, error) {
 	labelled := func(nodes []int32) []int32 {
 		return slices.DeleteFunc(slices.Clone(nodes), func(i int32) bool { return p.label[i] < 0 })
 	}
@@ -176,7 +181,7 @@ func (p *Prober) ProbeUnseen(train, test []int32, seed uint64) (ClassMetrics, er
 	r := numeric.NewRand(seed)
 	r.Shuffle(train)
 	all := make(tally, 1)
-	for at, class := range p.classify(train, test) {
+	for at, class := range p.classify(train, test, workers) {
 		all[0].add(class == p.label[test[at]])
 	}
 	return all.metrics(len(test)), nil
@@ -185,12 +190,12 @@ func (p *Prober) ProbeUnseen(train, test []int32, seed uint64) (ClassMetrics, er
 // classify fits a probe to the training nodes, which come in random order, and returns the classes
 // that it tells for the test nodes. Of the training nodes, the last fifth chooses the strength of
 // the regularization.
-func (p *Prober) classify(train, test []int32) []int32 {
+func (p *Prober) classify(train, test []int32, workers int) []int32 {
 	train = train[:min(len(train), maxProbeRows)]
 	choice := min(len(train)/choiceShare, maxChoice)
 	fitted := min(len(train)-choice, (choiceShare-1)*maxChoice)
-	c, start := p.strength(train[:fitted], train[len(train)-choice:])
-	l := newLogistic(p.unit, p.dim, p.label, len(p.names), train)
+	c, start := p.strength(train[:fitted], train[len(train)-choice:], workers)
+	l := newLogistic(p.unit, p.dim, p.label, len(p.names), train, workers)
 	l.centred(start)
 	l.fit(start, c)
 	return l.predict(start, test)
@@ -198,8 +203,8 @@ func (p *Prober) classify(train, test []int32) []int32 {
 
 // strength returns the strength that tells the most classes of the choice nodes, among equals the one
 // with the lowest log loss, and the parameters that it led to.
-func (p *Prober) strength(train, choice []int32) (best float64, parameters []float64) {
-	l := newLogistic(p.unit, p.dim, p.label, len(p.names), train)
+func (p *Prober) strength(train, choice []int32, workers int) (best float64, parameters []float64) {
+	l := newLogistic(p.unit, p.dim, p.label, len(p.names), train, workers)
 	at := l.parameters()
 	if len(choice) == 0 {
 		return 1, l.uncentred(at)

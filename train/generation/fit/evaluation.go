@@ -169,7 +169,7 @@ func (x Exam) Evaluate(kind string, vectors []float32, dim int, s Settings, work
 		}
 	}
 	isolated, others := eval.Isolated(x.Known.Neighbours, slices.Concat(x.Hidden, x.Left))
-	out.Isolated = probeUnseen(prober, others, isolated, s, log)
+	out.Isolated = probeUnseen(prober, others, isolated, s, workers, log)
 	return out, nil
 }
 
@@ -198,7 +198,7 @@ func (x Exam) EvaluateUnseen(unseen, seen []int32, vectors []float32, dim int, s
 	if err != nil {
 		return nil, err
 	}
-	out.Classes = probeUnseen(prober, seen, unseen, s, log)
+	out.Classes = probeUnseen(prober, seen, unseen, s, workers, log)
 	return out, nil
 }
 
@@ -212,8 +212,9 @@ func enoughLinks(scores eval.LinkScores) *eval.LinkMetrics {
 }
 
 // probeUnseen asks a probe that is trained on some nodes about others; nil for too few.
-func probeUnseen(p *eval.Prober, train, test []int32, s Settings, log *slog.Logger) *eval.ClassMetrics {
-	m, err := p.ProbeUnseen(train, test, s.EvalSeed)
+func probeUnseen(p *eval.Prober, train, test []int32, s Settings, workers int,
+	log *slog.Logger) *eval.ClassMetrics {
+	m, err := p.ProbeUnseen(train, test, s.EvalSeed, workers)
 	switch {
 	case m.Nodes < eval.MinCases:
 		return nil

@@ -73,7 +73,7 @@ func compared(evaluations []Evaluation, wanted func(Shortfall) bool) []Shortfall
 			for _, b := range e.Probes {
 				if a.Rate == b.Rate && min(a.Test, b.Test) >= eval.MinCases {
 					name := fmt.Sprintf(ofClasses+"%g %% labelled", 100*a.Rate)
-					compare(name, a.Accuracy, b.Accuracy, a.stdErr(), b.stdErr())
+					compare(name, a.Accuracy, b.Accuracy, a.StandardError(), b.StandardError())
 				}
 			}
 		}
@@ -81,8 +81,8 @@ func compared(evaluations []Evaluation, wanted func(Shortfall) bool) []Shortfall
 	return out
 }
 
-// stdErr is the standard error of the accuracy; figures of older builds have the deviation alone.
-func (p ProbeResult) stdErr() float64 {
+// StandardError is that of the accuracy; figures of older builds have the deviation alone.
+func (p ProbeResult) StandardError() float64 {
 	if p.StdErr > 0 {
 		return p.StdErr
 	}
