@@ -119,7 +119,7 @@ func scoresOf(doc *generation.Doc) (s scores) {
 	return s
 }
 
-func spread(mean, deviation float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, deviation) }
+func spread(mean, stdErr float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, stdErr) }
 
 // changes are what is different from the generation before.
 type changes struct {
