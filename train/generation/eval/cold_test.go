@@ -198,6 +198,14 @@ func TestLogisticGradient(t *testing.T) {
 	}
 	g, scratch := make([]float64, len(at)), make([]float64, len(at))
 	f := l.objective(at, g)
+	_, loss := l.score(at, p.nodes)
+	want := loss / float64(len(p.nodes))
+	for _, w := range at[:l.classes*l.dim] {
+		want += l.lambda * w * w / 2
+	}
+	if math.Abs(f-want) > 1e-5 {
+		t.Errorf("F is %g, the loss of all rows and the weights' squares make it %g", f, want)
+	}
 	for i, want := range g {
 		const h = 1e-3
 		moved := slices.Clone(at)

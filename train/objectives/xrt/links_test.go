@@ -190,6 +190,23 @@ func TestPartnersAreDrawnByWeight(t *testing.T) {
 	}
 }
 
+// Of 8,000 nodes, 80 are a hundredth: a node with four times as many neighbours is drawn half as often.
+func TestChancesOfHubs(t *testing.T) {
+	const n = 8000
+	var edges [][2]int32
+	for i := range int32(320) {
+		edges = append(edges, [2]int32{0, 2 + i})
+	}
+	for i := range int32(80) {
+		edges = append(edges, [2]int32{1, 400 + i})
+	}
+	for j, want := range []float32{0.5, 1, 1} {
+		if got := chances(graphdir.Undirected(n, edges))[j]; got != want {
+			t.Errorf("node %d is drawn %g of the time, want %g", j, got, want)
+		}
+	}
+}
+
 // A node that is every node's neighbour is drawn less often than a link's share; nodes of a few links are not.
 func TestHubsAreSeldomPartners(t *testing.T) {
 	const n, epochs = 400, 50
