@@ -47,8 +47,10 @@ type logisticPart struct {
 
 const (
 	logisticBlock = 256 // rows that are multiplied at a time
-	// Sums are those of logisticParts parts of the rows at most, each of logisticRows at least.
+	// Sums are those of logisticParts parts of the rows at most, each of logisticRows at least. With more
+	// than logisticScratch numbers in all their gradients, there are fewer.
 	logisticParts, logisticRows = 8, 1024
+	logisticScratch             = 1 << 22
 	// lbfgsPairs is the memory of L-BFGS.
 	lbfgsPairs = 8
 	// lbfgsTolerance ends the iterations where one lowers F by less than this share of it.
@@ -75,7 +77,8 @@ func newLogistic(x []float32, dim int, label []int32, classes int, rows []int32,
 
 // partRows is how many rows a part has.
 func (l *logistic) partRows() int {
-	return max(logisticRows, parallel.Blocks(len(l.rows), logisticParts))
+	parts := max(1, min(logisticParts, logisticScratch/(l.classes*l.dim)))
+	return max(logisticRows, parallel.Blocks(len(l.rows), parts))
 }
 
 // centre copies rows, less the mean.
