@@ -152,17 +152,44 @@ func committedOf[R any](ctx context.Context, store sink.Store, t *rows.Table[R],
 	}
 }
 
-// Divide returns manifests of a shard, ascending, with about the given number of rows of nodes between each and the
-// next. The last one is the cut's. Reads that begin or end at these manifests read no merged block twice, until further
-// blocks are merged.
-func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64) ([]int64, error) {
+// Layout is where the rows of a shard lie up to a cut.
+type Layout struct {
+	segments []*Segment // oldest first, without those that have no rows
+	head     int64
+}
+
+// Layout reads the shard's log up to the cut.
+func (c Cut) Layout(ctx context.Context, store sink.Store, shard int) (Layout, error) {
 	segments, err := c.segments(ctx, store, shard)
-	if err != nil {
-		return nil, err
+	return Layout{segments, c[shard]}, err
+}
+
+// Size returns how many rows of nodes the objects have, and how many bytes of them.
+func (l Layout) Size() (rows, bytes int64) {
+	for _, s := range l.segments {
+		objects, _ := s.table(nodes)
+		for _, o := range objects {
+			rows, bytes = rows+o.Rows, bytes+o.Bytes
+		}
 	}
+	return rows, bytes
+}
+
+// Has reports whether there are rows of a table, also those that a later one supersedes.
+func (l Layout) Has(table string) bool {
+	return slices.ContainsFunc(l.segments, func(s *Segment) bool {
+		objects, _ := s.table(table)
+		return len(objects) > 0
+	})
+}
+
+// Divide returns manifests, ascending, with about the given number of rows of nodes between each and the next. The
+// last one is the cut's. Reads that begin or end at these manifests read no merged block twice, until further blocks
+// are merged.
+func (l Layout) Divide(rows int64) []int64 {
 	var ends []int64
 	sum := int64(0)
-	for _, s := range segments {
+	for _, s := range l.segments {
 		objects, _ := s.table(nodes)
 		for _, o := range objects {
 			sum += o.Rows
@@ -172,21 +199,9 @@ func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64
 		}
 	}
 	if sum > 0 {
-		ends = append(ends, c[shard])
+		ends = append(ends, l.head)
 	}
-	return ends, nil
-}
-
-// Size returns how many rows of nodes, and bytes of them, the objects of a shard have up to the cut.
-func (c Cut) Size(ctx context.Context, store sink.Store, shard int) (rows, bytes int64, err error) {
-	segments, err := c.segments(ctx, store, shard)
-	for _, s := range segments {
-		objects, _ := s.table(nodes)
-		for _, o := range objects {
-			rows, bytes = rows+o.Rows, bytes+o.Bytes
-		}
-	}
-	return rows, bytes, err
+	return ends
 }
 
 func (c Cut) yieldUnsorted(ctx context.Context, store sink.Store, shard int, columns []string,

@@ -154,10 +154,11 @@ func TestDividedCutHasAllRows(t *testing.T) {
 		writeSparseLog(t, store, rng, int(head), 40, 1)
 		cut := Cut{0: head}
 		each := 1 + rng.Int64N(80)
-		ends, err := cut.Divide(t.Context(), store, 0, each)
+		layout, err := cut.Layout(t.Context(), store, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		ends := layout.Divide(each)
 		if !slices.IsSorted(ends) || len(ends) < 2 || ends[len(ends)-1] != head {
 			t.Fatalf("seed %d: a log of %d manifests is divided at %v", seed, head, ends)
 		}

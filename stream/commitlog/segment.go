@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"giantstream/internal/parallel"
 	"giantstream/sink"
 	"giantstream/sink/rows"
 )
@@ -186,13 +187,25 @@ func (r *segmentReader) manifests(from, to int64) error {
 	return nil
 }
 
+// manifestsAtATime is how many manifests a walk through a log reads at the same time. An object store answers each
+// after tens of milliseconds, and a log has hundreds that are not merged yet.
+const manifestsAtATime = 8
+
 // few reads some manifests, of which the first follows prev if that is not nil.
 func (r *segmentReader) few(from, to int64, prev *Manifest) ([]*Manifest, error) {
-	var few []*Manifest
-	for seq := from; seq <= to; seq++ {
-		m, err := r.read(seq)
+	few := make([]*Manifest, to-from+1)
+	failed := make([]error, len(few))
+	workers := manifestsAtATime
+	if r.strict {
+		workers = 1 // a compactor, which has time, and knows most of them
+	}
+	parallel.ForEach(len(few), 1, workers, func(_, _, i, _ int) {
+		few[i], failed[i] = r.read(from + int64(i))
+	})
+	for i, m := range few {
+		err := failed[i]
 		if errors.Is(err, sink.ErrNotFound) {
-			err = fmt.Errorf("%w: shard %d has no manifest %d: %w", ErrDamaged, r.shard, seq, err)
+			err = fmt.Errorf("%w: shard %d has no manifest %d: %w", ErrDamaged, r.shard, from+int64(i), err)
 		}
 		if err == nil && prev != nil {
 			err = m.follows(prev)
@@ -200,7 +213,7 @@ func (r *segmentReader) few(from, to int64, prev *Manifest) ([]*Manifest, error)
 		if err != nil {
 			return nil, err
 		}
-		few, prev = append(few, m), m
+		prev = m
 	}
 	return few, nil
 }

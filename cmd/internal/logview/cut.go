@@ -92,11 +92,12 @@ const compressed = 3
 
 // Size returns how much there is to read, as the manifests say, and where it can be divided.
 func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
-	for shard := range l.cut.shards {
-		rows, bytes, err := l.cut.cut.Size(ctx, l.cut.store, shard)
-		if err != nil {
+	layouts := make([]commitlog.Layout, l.cut.shards)
+	for shard := range layouts {
+		if layouts[shard], err = l.cut.cut.Layout(ctx, l.cut.store, shard); err != nil {
 			return size, err
 		}
+		rows, bytes := layouts[shard].Size()
 		size.Rows, size.Bytes = size.Rows+rows, size.Bytes+compressed*bytes
 		m, err := l.facts(ctx, shard)
 		if err != nil {
@@ -106,19 +107,15 @@ func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 			size.Nodes, size.Links = size.Nodes+m.Nodes, size.Links+2*m.Edges
 		}
 	}
-	if size.Orders, err = l.haveOrders(ctx); err != nil {
+	if size.Orders, err = l.haveOrders(ctx, layouts); err != nil {
 		return size, err
 	}
-	if size.Vectors, err = l.haveVectors(ctx); err != nil {
+	if size.Vectors, err = l.haveVectors(ctx, layouts); err != nil {
 		return size, err
 	}
-	for shard := range l.cut.shards {
-		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, stages.SplitRows(size.Rows))
-		if err != nil {
-			return size, err
-		}
+	for shard, layout := range layouts {
 		after := int64(0)
-		for _, to := range ends {
+		for _, to := range layout.Divide(stages.SplitRows(size.Rows)) {
 			size.Splits = append(size.Splits, stages.Split{Shard: shard, After: after, To: to})
 			after = to
 		}
@@ -126,9 +123,12 @@ func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 	return size, nil
 }
 
-// haveOrders says whether there is an order.
-func (l shardLogs) haveOrders(ctx context.Context) (bool, error) {
-	for shard := range l.cut.shards {
+// haveOrders says whether there is an order that counts.
+func (l shardLogs) haveOrders(ctx context.Context, layouts []commitlog.Layout) (bool, error) {
+	for shard, layout := range layouts {
+		if !layout.Has(rows.Orders.Name) {
+			continue
+		}
 		for _, err := range l.Orders(ctx, shard) {
 			return err == nil, err
 		}
@@ -137,8 +137,11 @@ func (l shardLogs) haveOrders(ctx context.Context) (bool, error) {
 }
 
 // haveVectors says whether a node has a vector.
-func (l shardLogs) haveVectors(ctx context.Context) (bool, error) {
-	for shard := range l.cut.shards {
+func (l shardLogs) haveVectors(ctx context.Context, layouts []commitlog.Layout) (bool, error) {
+	for shard, layout := range layouts {
+		if !layout.Has(rows.NodeVectors.Name) {
+			continue
+		}
 		for r, err := range l.Vectors(ctx, shard) {
 			if err != nil || len(r.Names) > 0 {
 				return err == nil, err
