@@ -25,14 +25,14 @@ func TestCanaryUnderLoad(t *testing.T) {
 		t.Skip("several generations in several processes")
 	}
 	s3 := startS3(t)
-	eachSeed(t, "GIANTSTREAM_CANARY_RUNS", 2, func(t *testing.T, seed uint64) {
+	eachSeed(t, "GIANTSTREAM_CANARY_RUNS", 1, func(t *testing.T, seed uint64) {
 		runCanary(t, embeddedFaultPlace(t, s3, seed), seed)
 	})
 }
 
 // The same on Apache Kafka and an S3 server in processes of their own.
 func TestRealCanaryUnderLoad(t *testing.T) {
-	eachSeed(t, "GIANTSTREAM_CANARY_RUNS", 2, func(t *testing.T, seed uint64) {
+	eachSeed(t, "GIANTSTREAM_CANARY_RUNS", 1, func(t *testing.T, seed uint64) {
 		runCanary(t, realFaultPlace(t, seed), seed)
 	})
 }

@@ -20,7 +20,7 @@ func TestFaults(t *testing.T) {
 	}
 	s3 := startS3(t)
 	table := newFaultTable(t)
-	eachSeed(t, "GIANTSTREAM_FAULT_RUNS", 8, func(t *testing.T, seed uint64) {
+	eachSeed(t, "GIANTSTREAM_FAULT_RUNS", 5, func(t *testing.T, seed uint64) {
 		t.Parallel()
 		table.add(runFaults(t, embeddedFaultPlace(t, s3, seed), seed))
 	})
@@ -29,7 +29,7 @@ func TestFaults(t *testing.T) {
 // The same on Apache Kafka and an S3 server in processes of their own.
 func TestRealFaults(t *testing.T) {
 	table := newFaultTable(t)
-	eachSeed(t, "GIANTSTREAM_FAULT_RUNS", 3, func(t *testing.T, seed uint64) {
+	eachSeed(t, "GIANTSTREAM_FAULT_RUNS", 2, func(t *testing.T, seed uint64) {
 		table.add(runFaults(t, realFaultPlace(t, seed), seed))
 	})
 }

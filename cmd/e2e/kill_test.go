@@ -23,10 +23,10 @@ import (
 // allows; GIANTSTREAM_KILLS changes their number.
 func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills and restarts the program 50 times, which takes minutes")
+		t.Skip("kills and restarts the program 25 times, which takes minutes")
 	}
 	t.Parallel()
-	kills := envNumber(t, "GIANTSTREAM_KILLS", 50)
+	kills := envNumber(t, "GIANTSTREAM_KILLS", 25)
 	seed := envNumber(t, "GIANTSTREAM_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("GIANTSTREAM_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 2))

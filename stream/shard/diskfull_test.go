@@ -78,7 +78,7 @@ func (f tellingFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 // A disk that fills up at any write stops the shard with an error that says so. Once there is space
 // again, the shard goes on, and its graph is that of an undisturbed run. No state is given up.
 func TestFullDiskStopsAndGoesOn(t *testing.T) {
-	rounds := roundsOf(150)
+	rounds := roundsOf(60)
 	stopped := 0
 	for seed := range uint64(rounds) {
 		h := newHealing(t, 5000+seed)

@@ -253,7 +253,7 @@ func roundsOf(seeds int) int {
 // Whatever happens to the files of a state that is not open, the graph is that of an undisturbed
 // run, and no opening needs help.
 func TestDamageAtRestHeals(t *testing.T) {
-	rounds, aside := roundsOf(300), 0
+	rounds, aside := roundsOf(120), 0
 	for seed := range uint64(rounds) {
 		h := newHealing(t, seed)
 		h.checkpoints = seed%2 == 1
@@ -281,7 +281,7 @@ func TestDamageAtRestHeals(t *testing.T) {
 
 // The list of tables that the engine keeps, its manifest, has no damage that the engine takes for its end.
 func TestDamagedListOfTables(t *testing.T) {
-	rounds := roundsOf(60)
+	rounds := roundsOf(30)
 	for seed := range uint64(rounds) {
 		h := newHealing(t, 9000+seed)
 		for range 3 {
@@ -312,7 +312,7 @@ func TestDamagedListOfTables(t *testing.T) {
 
 // The same for a state that is open.
 func TestDamageUnderARunningShardHeals(t *testing.T) {
-	rounds, aside := roundsOf(200), 0
+	rounds, aside := roundsOf(80), 0
 	for seed := range uint64(rounds) {
 		h := newHealing(t, 1000+seed)
 		h.checkpoints = seed%2 == 1

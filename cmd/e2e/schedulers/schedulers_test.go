@@ -49,7 +49,7 @@ fi
 exec "$GIANTSTREAM" "$@"
 `
 
-// unbuilt is a store on which a build in four partitions has begun, with what it must become.
+// unbuilt is a store on which a build in two partitions has begun, with what it must become.
 type unbuilt struct {
 	dir, config string
 	want        map[string]string // SHA-256 by object
@@ -70,12 +70,12 @@ func newUnbuilt(t *testing.T) unbuilt {
 	succeed(t, append([]string{"run", "--until-idle", "-c", config, "--store", base}, graph(t, inputs)...)...)
 	whole := t.TempDir()
 	copyDir(t, whole, base)
-	succeed(t, "build", "-c", config, "--store", whole, "--partitions", "4")
+	succeed(t, "build", "-c", config, "--store", whole, "--partitions", "2")
 	u := unbuilt{dir: base, config: config, want: artifacts(t, whole)}
 	if len(u.want) < 8 {
 		t.Fatalf("a generation of %d objects", len(u.want))
 	}
-	u.plan = succeed(t, "build", "plan", "-c", config, "--store", base, "--partitions", "4", "--json")
+	u.plan = succeed(t, "build", "plan", "-c", config, "--store", base, "--partitions", "2", "--json")
 	var plan struct{ Stages []stageOfPlan }
 	if err := json.Unmarshal(u.plan, &plan); err != nil {
 		t.Fatal(err)
@@ -262,16 +262,16 @@ func TestSchedulers(t *testing.T) {
 		w.finished(t, u.want)
 	})
 
-	t.Run("slurm, simulated", func(t *testing.T) {
-		tools(t, "jq")
-		w := u.workplace(t, "sbatch", "scontrol")
-		w.mustRun(t, "sh", filepath.Join(examples, "slurm.sh"), "-c", w.config())
-		w.finished(t, u.want)
-		w.tried(t, u.stages, 1)
-	})
-
 	t.Run("slurm", func(t *testing.T) {
-		tools(t, "jq", "slurmctld", "slurmd", "sbatch", "squeue")
+		tools(t, "jq")
+		if _, err := exec.LookPath("slurmctld"); err != nil {
+			w := u.workplace(t, "sbatch", "scontrol") // simulated
+			w.mustRun(t, "sh", filepath.Join(examples, "slurm.sh"), "-c", w.config())
+			w.finished(t, u.want)
+			w.tried(t, u.stages, 1)
+			return
+		}
+		tools(t, "slurmd", "sbatch", "squeue")
 		w := u.workplace(t)
 		startSlurm(t, &w)
 		w.mustRun(t, "sh", filepath.Join(examples, "slurm.sh"), "-c", w.config())

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 0, "how many seeds to simulate; 0 means 200, or 4 with -short")
+	seeds  = flag.Int("seeds", 0, "how many seeds to simulate; 0 means 100, or 4 with -short")
 	start  = flag.Uint64("start", 1, "the first seed")
 	events = flag.Bool("events", false, "print every event")
 )
@@ -22,7 +22,7 @@ func count() int {
 	case testing.Short():
 		return 4
 	}
-	return 200
+	return 100
 }
 
 // The invariants of docs/PROTOCOL.md hold for every seed.

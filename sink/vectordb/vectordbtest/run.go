@@ -16,7 +16,7 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-var seeds = flag.Int("sink-seeds", 0, "random runs of each suite of sinks; 0: 8, or 2 of short tests")
+var seeds = flag.Int("sink-seeds", 0, "random runs of each suite of sinks; 0: 3, or 2 of short tests")
 
 // Seeds is how many random runs a suite makes. They are few under the race detector, where a run takes ten times as
 // long, in the same goroutines.
@@ -27,7 +27,7 @@ func Seeds() int {
 	case testing.Short() || race.Enabled:
 		return 2
 	}
-	return 8
+	return 3
 }
 
 // Target is an index under test, in a database of its own.
