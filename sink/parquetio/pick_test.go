@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"giantstream/internal/race"
 	"giantstream/sink/parquetio"
 )
 
@@ -152,6 +153,7 @@ func TestFurther(t *testing.T) {
 
 // TestReadRows: any rows are those that reading all of the file gives.
 func TestReadRows(t *testing.T) {
+	race.SkipComputing(t)
 	seeds := uint64(20)
 	if testing.Short() {
 		seeds = 4

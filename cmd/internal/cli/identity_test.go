@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/cli/command"
+	"giantstream/internal/race"
 	"giantstream/sink/dirstore"
 	"giantstream/stream/commitlog"
 )
@@ -126,6 +127,7 @@ func TestAStoreAloneSaysHowItsRecordsAreRead(t *testing.T) {
 
 // No command works on a store with a configuration that is not that of its pipeline.
 func TestEachCommandRefusesAConfigurationOfAnotherPipeline(t *testing.T) {
+	race.SkipComputing(t)
 	store := foreignPipeline(t)
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

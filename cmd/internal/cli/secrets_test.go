@@ -25,6 +25,7 @@ import (
 	"giantstream/cmd/internal/sinks"
 	"giantstream/config"
 	"giantstream/internal/canary"
+	"giantstream/internal/race"
 )
 
 // secretFile is a configuration that is valid, and whose every secret is a canary.
@@ -159,6 +160,7 @@ func configured(dir string) (calls [][]string) {
 // No command shows a secret: not with a file that has a fault, nor with one that is valid where every server refuses
 // and every broker is away, at any level and in any format of the log.
 func TestNoCommandShowsSecrets(t *testing.T) {
+	race.SkipComputing(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(w, "<Error><Code>AccessDenied</Code><Message>Access Denied to %s</Message></Error>", r.URL.Path)

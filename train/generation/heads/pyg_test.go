@@ -33,7 +33,7 @@ func TestAgreesWithPyTorchGeometric(t *testing.T) {
 	}
 	t.Setenv("GIANTSTREAM_DATA", "../../../cmd")
 	g := graphtest.Shared(t, "sample")
-	const dim, splits = 64, 5
+	const dim, splits = 64, 3
 	d := Data{Vectors: textVectors(t, g, dim), Dim: dim, Neighbours: g.Neighbours, Classes: g.Classes}
 	names, label := d.labels()
 	// Full batches, as PyTorch Geometric takes them, and a narrow layer, since each epoch goes through all nodes.
