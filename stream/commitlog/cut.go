@@ -101,50 +101,46 @@ func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns 
 	}
 }
 
-// Committed yields the rows of nodes of a shard that manifests after `after` up to `to` have committed, without
-// features, targets and attributes, also those that a row of a higher Seq supersedes. It holds nothing of them in
-// memory.
-func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		for row, err := range committedOf(ctx, store, rows.Nodes, c, shard, after, to, linkColumns) {
-			if !yield(Row{Row: row.row, Seq: row.seq}, err) {
-				return
-			}
-		}
-	}
+// LoggedRow is a committed row of a node, without features, targets and attributes.
+type LoggedRow struct {
+	Row
+	// TimeOnly: attributes changed alone. The row has the node's id, and its event time as of then.
+	TimeOnly bool
 }
 
-// CommittedTimes is Committed for attributes that changed alone: the node's id, and its event time as of then.
-func (c Cut) CommittedTimes(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		for row, err := range committedOf(ctx, store, rows.NodeAttributes, c, shard, after, to, timeColumns) {
-			if !yield(Row{Row: rows.Row{NodeID: row.row.NodeID, EventTime: row.row.EventTime}, Seq: row.seq}, err) {
-				return
-			}
-		}
-	}
-}
-
-func committedOf[R any](ctx context.Context, store sink.Store, t *rows.Table[R], c Cut, shard int, after, to int64,
-	columns []string) iter.Seq2[committed[R], error] {
-	return func(yield func(committed[R], error) bool) {
+// Logged yields the rows that manifests of a shard after `after` up to `to` have committed, also those that a row of a
+// higher Seq supersedes. It holds nothing of them in memory.
+func (c Cut) Logged(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[LoggedRow, error] {
+	return func(yield func(LoggedRow, error) bool) {
 		if after >= c[shard] {
 			return
 		}
+		fail := func(err error) { yield(LoggedRow{}, fmt.Errorf("rows of shard %d: %w", shard, err)) }
 		// A merged block can have taken the place of manifest `to` and of some after it; it is read, in part.
 		for s, err := range Segments(ctx, store, shard, after, c[shard]) {
 			if err != nil {
-				yield(committed[R]{}, fmt.Errorf("rows of shard %d: %w", shard, err))
+				fail(err)
 				return
 			}
 			if s.From > to {
 				return
 			}
-			for row, err := range rowsOf(ctx, store, t, s, rows.ReadOptions{Columns: columns}) {
-				if err == nil && row.seq > to {
-					continue
+			for row, err := range rowsOf(ctx, store, rows.Nodes, s, rows.ReadOptions{Columns: linkColumns}) {
+				if err != nil {
+					fail(err)
+					return
 				}
-				if !yield(row, err) || err != nil {
+				if row.seq <= to && !yield(LoggedRow{Row: Row{Row: row.row, Seq: row.seq}}, nil) {
+					return
+				}
+			}
+			for row, err := range rowsOf(ctx, store, rows.NodeAttributes, s, rows.ReadOptions{Columns: timeColumns}) {
+				if err != nil {
+					fail(err)
+					return
+				}
+				at := rows.Row{NodeID: row.row.NodeID, EventTime: row.row.EventTime}
+				if row.seq <= to && !yield(LoggedRow{Row: Row{Row: at, Seq: row.seq}, TimeOnly: true}, nil) {
 					return
 				}
 			}

@@ -173,7 +173,7 @@ func TestDividedCutHasAllRows(t *testing.T) {
 			got, newest := map[string]string{}, map[string]int64{}
 			after := int64(0)
 			for _, to := range ends {
-				for r, err := range cut.Committed(t.Context(), store, 0, after, to) {
+				for r, err := range cut.Logged(t.Context(), store, 0, after, to) {
 					if err != nil {
 						t.Fatalf("seed %d, %s: %v", seed, when, err)
 					}

@@ -67,7 +67,7 @@ func ReadKnown(ctx context.Context, store sink.Store, shards int, ids map[string
 	}
 	texts := map[string]bool{}
 	for p := range cut {
-		for row, err := range cut.Committed(ctx, store, p, 0, cut[p]) {
+		for row, err := range cut.Logged(ctx, store, p, 0, cut[p]) {
 			if err != nil {
 				return k, err
 			}

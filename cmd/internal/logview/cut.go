@@ -168,13 +168,9 @@ func (l shardLogs) facts(ctx context.Context, shard int) (*commitlog.Manifest, e
 // Rows yields the committed rows of a split, and the times of attributes that changed alone.
 func (l shardLogs) Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
-		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, s.Shard, s.After, s.To) {
-			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq}, err) || err != nil {
-				return
-			}
-		}
-		for r, err := range l.cut.cut.CommittedTimes(ctx, l.cut.store, s.Shard, s.After, s.To) {
-			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq, TimeOnly: true}, err) || err != nil {
+		for r, err := range l.cut.cut.Logged(ctx, l.cut.store, s.Shard, s.After, s.To) {
+			row := generation.Row{Row: r.Row.Row, Shard: s.Shard, Seq: r.Seq, TimeOnly: r.TimeOnly}
+			if !yield(row, err) || err != nil {
 				return
 			}
 		}

@@ -2,6 +2,8 @@ package logview
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"giantstream/sink"
@@ -95,6 +97,42 @@ func TestOrdersOfACut(t *testing.T) {
 			return a.OrderID == b.OrderID && a.Deleted == b.Deleted && slices.Equal(a.Items, b.Items)
 		}) {
 			t.Errorf("manifest %d: orders %+v, not %+v", at+1, got, want)
+		}
+	}
+}
+
+// A build that begins reads each manifest once to know how much there is, and looks for orders and vectors in shards
+// that have some.
+func TestSizeReadsManifestsOnce(t *testing.T) {
+	store := &memstore.Store{}
+	const windows = 50
+	for seq := range int64(windows) {
+		commit(t, store, seq+1, []rows.Row{{NodeID: "a", Text: "x", EventTime: seq}}, nil)
+	}
+	cut, err := OpenCut(t.Context(), store, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reads sync.Map
+	store.Fail = func(op, key string) error {
+		if op == "read" {
+			n, _ := reads.LoadOrStore(key, new(atomic.Int64))
+			n.(*atomic.Int64).Add(1)
+		}
+		return nil
+	}
+	size, err := cut.Log().Size(t.Context())
+	if err != nil || size.Rows != windows {
+		t.Fatalf("%d rows of %d, %v", size.Rows, windows, err)
+	}
+	for seq := range int64(windows) {
+		want := int64(1)
+		if seq+1 == windows {
+			want = 2 // the newest one also says how many nodes and links there are
+		}
+		key := commitlog.ManifestKey(0, seq+1)
+		if n, ok := reads.Load(key); !ok || n.(*atomic.Int64).Load() != want {
+			t.Errorf("%s was not read %d times", key, want)
 		}
 	}
 }
