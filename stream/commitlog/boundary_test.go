@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -353,18 +355,31 @@ func TestLateManifestBehindTheBoundary(t *testing.T) {
 	}
 }
 
-// turningStore becomes another store before its n-th call of Open.
+// turningStore reads another store from its n-th call of Open on.
 type turningStore struct {
 	sink.Store
-	at    int
 	other sink.Store
+
+	mu sync.Mutex
+	at int // calls until then
+}
+
+// now returns the store that is read after so many more calls.
+func (s *turningStore) now(calls int) sink.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at -= calls; s.at > 0 {
+		return s.Store
+	}
+	return s.other
 }
 
 func (s *turningStore) Open(ctx context.Context, key string) (sink.Object, error) {
-	if s.at--; s.at == 0 {
-		s.Store = s.other
-	}
-	return s.Store.Open(ctx, key)
+	return s.now(1).Open(ctx, key)
+}
+
+func (s *turningStore) List(ctx context.Context, prefix, after string) iter.Seq2[sink.Info, error] {
+	return s.now(0).List(ctx, prefix, after)
 }
 
 // A log that is folded between any two calls of a reader shows the reader the same rows, or reports that its cut is

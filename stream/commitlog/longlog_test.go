@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,16 +24,16 @@ import (
 // countingStore counts requests.
 type countingStore struct {
 	sink.Store
-	reads, lists int
+	reads, lists atomic.Int64
 }
 
 func (s *countingStore) Open(ctx context.Context, key string) (sink.Object, error) {
-	s.reads++
+	s.reads.Add(1)
 	return s.Store.Open(ctx, key)
 }
 
 func (s *countingStore) List(ctx context.Context, prefix, after string) iter.Seq2[sink.Info, error] {
-	s.lists++
+	s.lists.Add(1)
 	return s.Store.List(ctx, prefix, after)
 }
 
@@ -81,8 +82,8 @@ func measure(t *testing.T, store sink.Store, what string, head int64) {
 		if err := call.call(counting); err != nil {
 			t.Fatalf("%s, %s: %v", what, call.name, err)
 		}
-		t.Logf("%s, %s: %.3f s, %d reads, %d listings", what, call.name, time.Since(start).Seconds(), counting.reads,
-			counting.lists)
+		t.Logf("%s, %s: %.3f s, %d reads, %d listings", what, call.name, time.Since(start).Seconds(), counting.reads.Load(),
+			counting.lists.Load())
 	}
 }
 

@@ -36,7 +36,7 @@ func TestTailFindsWhatFollows(t *testing.T) {
 	for _, step := range []struct {
 		commit, after int64
 		want          []string
-		reads         int
+		reads         int64
 	}{
 		{0, 0, nil, 2},                           // the first manifest, the boundary
 		{0, 0, nil, 1},                           // the first manifest
@@ -47,7 +47,7 @@ func TestTailFindsWhatFollows(t *testing.T) {
 		{64, 64, nil, 1},
 	} {
 		commitWindows(t, store.Store, int64(len(manifestNumbers(t, store.Store)))+1, step.commit)
-		store.reads = 0
+		store.reads.Store(0)
 		got := after(t, tail, step.after)
 		if step.commit == 64 && step.after == 4 {
 			if len(got) != 60 || got[59] != "64-64" {
@@ -55,8 +55,8 @@ func TestTailFindsWhatFollows(t *testing.T) {
 			}
 			continue
 		}
-		if !slices.Equal(got, step.want) || store.reads != step.reads {
-			t.Errorf("after %d of %d: %v in %d requests, want %v in %d", step.after, step.commit, got, store.reads,
+		if !slices.Equal(got, step.want) || store.reads.Load() != step.reads {
+			t.Errorf("after %d of %d: %v in %d requests, want %v in %d", step.after, step.commit, got, store.reads.Load(),
 				step.want, step.reads)
 		}
 	}
@@ -75,9 +75,9 @@ func TestTailOfKnownManifests(t *testing.T) {
 		}
 		recent.Add(m)
 	}
-	store.reads = 0
-	if got := after(t, tail, 2); !slices.Equal(got, []string{"3-3", "4-4"}) || store.reads != 0 {
-		t.Errorf("after 2: %v in %d requests, want manifests 3 and 4 in none", got, store.reads)
+	store.reads.Store(0)
+	if got := after(t, tail, 2); !slices.Equal(got, []string{"3-3", "4-4"}) || store.reads.Load() != 0 {
+		t.Errorf("after 2: %v in %d requests, want manifests 3 and 4 in none", got, store.reads.Load())
 	}
 	if got := after(t, tail, 4); !slices.Equal(got, []string{"5-5"}) {
 		t.Errorf("after 4: %v, want manifest 5 from the store", got)
