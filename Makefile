@@ -14,10 +14,8 @@ E2E := go -C cmd/e2e
 # results of one worker with those of several, and arithmetic is ten times slower under the race detector. The
 # end-to-end suite is not among them: it drives a program that is built without the race detector, and
 # cmd/internal/service runs whole services inside the test's own process. Of its module, the packages that test in
-# their own process are. Nor are the vector databases: a follower calls them from one goroutine, and sink/vectordb tests
-# it with a database in memory.
+# their own process are.
 RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-dir=bench --exclude-dir="*cuda" \
-	--exclude-dir=milvus --exclude-dir=opensearch --exclude-dir=qdrant --exclude-dir=pgserver --exclude-dir=dev \
 	'^[[:space:]]*go [[:alpha:]]|"sync|/errgroup"|"testing/synctest"|t\.Parallel' \
 	cmd ingest stream sink train internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 

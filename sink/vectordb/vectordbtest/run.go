@@ -24,7 +24,9 @@ func Seeds() int {
 	switch {
 	case *seeds > 0:
 		return *seeds
-	case testing.Short() || race.Enabled:
+	case race.Enabled:
+		return 1
+	case testing.Short():
 		return 2
 	}
 	return 3
