@@ -23,7 +23,7 @@ const (
 //	a_ij = max(0, ln(p_ij / √(p_i·q_j·p_j·q_i))) · min(1, n_ij/5)
 //
 // where n_ij orders have both. It adds up those of several incidences: of orders, say, and of all that a customer has
-// ordered. It sees no later changes of them.
+// ordered. It sees no later changes of them until it is renewed.
 type Association struct {
 	parts  []associated
 	makers []*rowMaker // one for each goroutine, which take 12 bytes an item for each part, and 8
@@ -33,47 +33,46 @@ type associated struct {
 	x *Incidence
 	// chance of each item is √(p_i·q_i).
 	chance []float64
-	// total is the weight of all pairs, each twice.
-	total float64
 }
 
 // NewAssociation returns the association in incidences of the same items.
 func NewAssociation(of ...*Incidence) *Association {
 	a := &Association{}
 	for _, x := range of {
-		a.parts = append(a.parts, newAssociated(x))
+		a.parts = append(a.parts, associated{x: x})
 	}
+	a.renew()
 	return a
 }
 
-func newAssociated(x *Incidence) associated {
-	weight := make([]int64, len(x.of)) // of the pairs with an item
-	var total int64
-	for _, o := range x.orders {
-		if int(o.stated) > x.maxItems || len(o.items) < 2 {
-			continue
-		}
-		w := weightOf(int(o.stated)) * int64(len(o.items)-1)
-		for _, i := range o.items {
-			weight[i] += w
-		}
-		total += w * int64(len(o.items))
+// renew takes all items as they are now.
+func (a *Association) renew() {
+	for k := range a.parts {
+		a.parts[k].renew()
 	}
-	a := associated{x, make([]float64, len(weight)), float64(total)}
-	var sum float64
-	for i, w := range weight {
-		a.chance[i] = float64(w) / a.total
-		sum += math.Pow(a.chance[i], contextPower)
+}
+
+// shareUnit is what shares are multiplied by to be added up as integers, of which the order changes no sum.
+const shareUnit = 1 << 50
+
+func (a *associated) renew() {
+	x := a.x
+	a.chance = append(a.chance[:0], make([]float64, len(x.of))...)
+	var sum int64
+	for i, w := range x.paired {
+		if w > 0 && x.isCounted(int32(i)) {
+			a.chance[i] = float64(w) / float64(x.pairs)
+			sum += int64(math.Round(math.Pow(a.chance[i], contextPower) * shareUnit))
+		}
 	}
 	for i, p := range a.chance {
-		a.chance[i] = math.Sqrt(p * math.Pow(p, contextPower) / sum)
+		a.chance[i] = math.Sqrt(p * math.Pow(p, contextPower) / (float64(sum) / shareUnit))
 	}
-	return a
 }
 
 // score returns the association of two items that come together.
 func (a *associated) score(i, j, orders int32, weight int64) float64 {
-	information := math.Log(float64(weight) / a.total / (a.chance[i] * a.chance[j]))
+	information := math.Log(float64(weight) / float64(a.x.pairs) / (a.chance[i] * a.chance[j]))
 	return max(0, information) * min(1, float64(orders)/enough)
 }
 
@@ -81,14 +80,19 @@ func (a *associated) score(i, j, orders int32, weight int64) float64 {
 // left out; it is called for i and j as well as for j and i, on several goroutines. Their number changes nothing. Calls
 // come one after the other.
 func (a *Association) Rows(lo, hi, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
+	return a.rowsOf(between(lo, hi), most, workers, hidden)
+}
+
+// rowsOf is Rows of some items.
+func (a *Association) rowsOf(items []int32, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
 	workers = parallel.Workers(workers)
 	for len(a.makers) < workers {
 		a.makers = append(a.makers, a.newRowMaker())
 	}
-	rows := make([]sparse.Vector, hi-lo)
-	parallel.ForEach(hi-lo, block, workers, func(worker, _, from, to int) {
-		for i := from; i < to; i++ {
-			rows[i] = a.makers[worker].row(int32(lo+i), most, hidden)
+	rows := make([]sparse.Vector, len(items))
+	parallel.ForEach(len(items), block, workers, func(worker, _, from, to int) {
+		for k := from; k < to; k++ {
+			rows[k] = a.makers[worker].row(items[k], most, hidden)
 		}
 	})
 	return rows
@@ -108,26 +112,32 @@ type entry struct {
 	value float64
 }
 
-// compare has larger values first, and of equal ones the smaller item.
-func (e entry) compare(with entry) int {
-	return cmp.Or(cmp.Compare(with.value, e.value), cmp.Compare(e.item, with.item))
+// compare has larger values first, and of equal ones the item that comes first.
+func (m *rowMaker) compare(a, b entry) int {
+	return cmp.Or(cmp.Compare(b.value, a.value), m.parts[0].x.order(a.item, b.item))
 }
 
 func (a *Association) newRowMaker() *rowMaker {
 	m := &rowMaker{Association: a}
 	for _, p := range a.parts {
 		m.counters = append(m.counters, p.x.NewCounter())
-		m.sums = make([]float64, p.x.Items())
 	}
 	return m
 }
 
 func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.Vector {
+	x := m.parts[0].x
+	if !x.isCounted(i) {
+		return sparse.Vector{}
+	}
+	if n := x.Items() - len(m.sums); n > 0 {
+		m.sums = append(m.sums, make([]float64, n)...)
+	}
 	for k, c := range m.counters {
 		c.count(i)
 		for _, j := range c.met {
 			n, w := c.take(j)
-			if j == i || hidden(i, j) {
+			if j == i || !x.isCounted(j) || hidden(i, j) {
 				continue
 			}
 			if v := m.parts[k].score(i, j, n, w); v > 0 {
@@ -140,7 +150,7 @@ func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.V
 		c.met = c.met[:0]
 	}
 	m.keep(most)
-	slices.SortFunc(m.kept, func(a, b entry) int { return cmp.Compare(a.item, b.item) })
+	slices.SortFunc(m.kept, func(a, b entry) int { return x.order(a.item, b.item) })
 	v := sparse.Vector{Index: make([]int32, len(m.kept)), Value: make([]float32, len(m.kept))}
 	for k, e := range m.kept {
 		v.Index[k], v.Value[k] = e.item, float32(e.value)
@@ -153,14 +163,14 @@ func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.V
 func (m *rowMaker) keep(most int) {
 	m.kept = m.kept[:0]
 	cut := func() {
-		slices.SortFunc(m.kept, entry.compare)
+		slices.SortFunc(m.kept, m.compare)
 		m.kept = m.kept[:min(most, len(m.kept))]
 	}
 	var last *entry // no later one is kept
 	for _, j := range m.met {
 		e := entry{j, m.sums[j]}
 		m.sums[j] = 0
-		if last != nil && e.compare(*last) > 0 {
+		if last != nil && m.compare(e, *last) > 0 {
 			continue
 		}
 		if m.kept = append(m.kept, e); len(m.kept) == 2*most {

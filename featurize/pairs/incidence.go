@@ -33,6 +33,8 @@ type Incidence struct {
 	of       [][]int32 // the orders of each item, ascending
 	weight   []int64   // of each item
 	total    int64
+	paired   []int64 // the weight of the pairs with each item
+	pairs    int64   // and of all, each twice
 	lines    int
 
 	// compare says which of two items comes first where all else is equal, nil for the smaller number. counts says
@@ -56,7 +58,7 @@ func (x *Incidence) isCounted(item int32) bool { return x.counts == nil || x.cou
 const (
 	lineBytes    = 9
 	orderBytes   = 40
-	itemBytes    = 32
+	itemBytes    = 40
 	counterBytes = 12
 )
 
@@ -71,7 +73,15 @@ func New(items, maxItems int) *Incidence {
 	if maxItems <= 0 {
 		maxItems = DefaultMaxItems
 	}
-	return &Incidence{maxItems: maxItems, of: make([][]int32, items), weight: make([]int64, items)}
+	x := &Incidence{maxItems: maxItems}
+	x.grow(items)
+	return x
+}
+
+// grow adds items.
+func (x *Incidence) grow(more int) {
+	x.of, x.weight = append(x.of, make([][]int32, more)...), append(x.weight, make([]int64, more)...)
+	x.paired = append(x.paired, make([]int64, more)...)
 }
 
 // Items is the number of items.
@@ -121,6 +131,7 @@ func (x *Incidence) Add(items []int32, stated int) (number int32, err error) {
 	}
 	x.total += w
 	x.lines += len(items)
+	x.pair(o, 1)
 	return number, nil
 }
 
@@ -135,8 +146,21 @@ func (x *Incidence) Remove(number int32) {
 	}
 	x.total -= w
 	x.lines -= len(o.items)
+	x.pair(o, -1)
 	x.orders[number] = order{}
 	x.free = append(x.free, number)
+}
+
+// pair adds the pairs of an order to their weight, or takes them back.
+func (x *Incidence) pair(o order, by int64) {
+	if int(o.stated) > x.maxItems || len(o.items) < 2 {
+		return
+	}
+	w := by * weightOf(int(o.stated)) * int64(len(o.items)-1)
+	for _, i := range o.items {
+		x.paired[i] += w
+	}
+	x.pairs += w * int64(len(o.items))
 }
 
 // ItemsOf returns the items of an order that Add has numbered, not to be changed; none if it was taken back.

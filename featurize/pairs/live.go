@@ -3,6 +3,8 @@ package pairs
 import (
 	"cmp"
 	"slices"
+
+	"giantstream/featurize/sparse"
 )
 
 // Live holds orders by key while they change, and says which ridges have to be computed again. An order changes counts
@@ -16,6 +18,10 @@ type Live struct {
 	counters *Counters
 	ridge    Ridge
 	orders   map[string]held
+	// association is that of the orders and of customers, as of the last call of Associations if it is not outdated.
+	customers   customers
+	association *Association
+	outdated    bool
 	// times are those of the lines of an order, by its number, where they differ.
 	times map[int32][]int64
 
@@ -25,10 +31,11 @@ type Live struct {
 	left  int     // items that have to have their turn until all is as of now
 }
 
-// held is the number of an order, and the oldest time of its lines.
+// held is the number of an order, who placed it, 0 where that is unknown, and the oldest time of its lines.
 type held struct {
-	number int32
-	oldest int64
+	number   int32
+	customer uint64
+	oldest   int64
 }
 
 // Line is an item of an order, and the time by which it expires.
@@ -43,13 +50,17 @@ type Line struct {
 func NewLive(o Ridge, maxItems int, compare func(a, b int32) int, counts func(item int32) bool) *Live {
 	x := New(0, maxItems)
 	x.compare, x.counts = compare, counts
-	return &Live{x: x, counters: x.NewCounters(1), ridge: o, orders: map[string]held{}, times: map[int32][]int64{}}
+	of := New(0, maxItems)
+	of.compare, of.counts = compare, counts
+	return &Live{x: x, counters: x.NewCounters(1), ridge: o, orders: map[string]held{}, times: map[int32][]int64{},
+		customers: customers{x: of, of: map[uint64]*customer{}}, association: NewAssociation(x, of)}
 }
 
 // Grow makes room for items below a number.
 func (l *Live) Grow(items int) {
 	if n := items - l.x.Items(); n > 0 {
-		l.x.of, l.x.weight = append(l.x.of, make([][]int32, n)...), append(l.x.weight, make([]int64, n)...)
+		l.x.grow(n)
+		l.customers.x.grow(n)
 		l.waits = append(l.waits, make([]bool, n)...)
 		l.Outdate()
 	}
@@ -59,8 +70,8 @@ func (l *Live) Grow(items int) {
 func (l *Live) Orders() int { return l.x.Orders() }
 
 // Set replaces the order of a key, or adds it. Without lines, there is no order. Lines are of different items; Set
-// sorts them.
-func (l *Live) Set(key string, lines []Line) error {
+// sorts them. customer is who placed the order, 0 where that is unknown.
+func (l *Live) Set(key string, customer uint64, lines []Line) error {
 	if len(lines) == 0 {
 		l.Delete(key)
 		return nil
@@ -71,14 +82,15 @@ func (l *Live) Set(key string, lines []Line) error {
 		items[k], oldest, newest = line.Item, min(oldest, line.Time), max(newest, line.Time)
 	}
 	before, replaces := l.orders[key]
-	of := held{before.number, oldest}
-	if !replaces || !slices.Equal(l.x.ItemsOf(before.number), items) {
+	of := held{before.number, customer, oldest}
+	if !replaces || before.customer != customer || !slices.Equal(l.x.ItemsOf(before.number), items) {
 		var err error
 		if of.number, err = l.x.Add(items, len(items)); err != nil {
 			return err
 		}
+		l.customers.change(customer, items, 1)
 		if replaces {
-			l.remove(before.number)
+			l.remove(before)
 		}
 		l.change(items)
 	}
@@ -97,15 +109,17 @@ func (l *Live) Set(key string, lines []Line) error {
 // Delete takes back the order of a key, if there is one.
 func (l *Live) Delete(key string) {
 	if of, ok := l.orders[key]; ok {
-		l.remove(of.number)
+		l.remove(of)
 		delete(l.orders, key)
 	}
 }
 
-func (l *Live) remove(number int32) {
-	l.change(l.x.ItemsOf(number))
-	l.x.Remove(number)
-	delete(l.times, number)
+func (l *Live) remove(of held) {
+	items := l.x.ItemsOf(of.number)
+	l.change(items)
+	l.customers.change(of.customer, items, -1)
+	l.x.Remove(of.number)
+	delete(l.times, of.number)
 }
 
 // Expire takes back the lines whose time has passed. It looks at all orders.
@@ -125,7 +139,7 @@ func (l *Live) Expire(passed func(time int64) bool) error {
 				left = append(left, Line{l.x.ItemsOf(of.number)[k], time})
 			}
 		}
-		if err := l.Set(key, left); err != nil {
+		if err := l.Set(key, of.customer, left); err != nil {
 			return err
 		}
 	}
@@ -143,7 +157,7 @@ func (l *Live) change(items []int32) {
 }
 
 // Outdate has all items wait for their turn.
-func (l *Live) Outdate() { l.left = l.x.Items() }
+func (l *Live) Outdate() { l.left, l.outdated = l.x.Items(), true }
 
 // InTurn has items of changed orders wait for their turn as all others do: where the hints at hand are of these orders.
 func (l *Live) InTurn() {
@@ -177,3 +191,16 @@ func (l *Live) Solve(most int) (items []int32, hints [][]Hint) {
 	}
 	return items, l.counters.Ridges(items, l.ridge)
 }
+
+// Associations returns what items that Solve returned are associated with, `most` items at most each, in the order that
+// compare says: what Association says of the orders as they are, and of what each customer has ordered.
+func (l *Live) Associations(items []int32, most int) []sparse.Vector {
+	if l.outdated {
+		l.association.renew()
+		l.outdated = false
+	}
+	return l.association.rowsOf(items, most, 1, func(_, _ int32) bool { return false })
+}
+
+// Support is the number of orders that have an item.
+func (l *Live) Support(item int32) int { return l.x.Support(item) }

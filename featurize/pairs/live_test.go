@@ -23,8 +23,11 @@ type history struct {
 	number map[int]int32 // by name
 	absent map[int]bool  // names of items that do not count
 	orders map[string]map[int]int64
+	placed map[string]uint64 // by whom each order was
 	clock  int64
-	hints  map[int32][]Hint // the newest
+	// associated counts the associations that were compared.
+	associated int
+	hints      map[int32][]Hint // the newest
 }
 
 var liveRidge = Ridge{Partners: 6, Penalty: 2, Keep: 4}
@@ -36,7 +39,7 @@ const (
 
 func newHistory(t *testing.T, seed uint64) *history {
 	h := &history{t: t, r: rand.New(rand.NewPCG(seed, 1)), number: map[int]int32{}, absent: map[int]bool{},
-		orders: map[string]map[int]int64{}, hints: map[int32][]Hint{}}
+		orders: map[string]map[int]int64{}, placed: map[string]uint64{}, hints: map[int32][]Hint{}}
 	h.Live = NewLive(liveRidge, liveMaxItems,
 		func(a, b int32) int { return cmp.Compare(h.names[a], h.names[b]) },
 		func(item int32) bool { return !h.absent[h.names[item]] })
@@ -57,10 +60,14 @@ func (h *history) set(key string, times map[int]int64) {
 		lines = append(lines, Line{number, times[name]})
 	}
 	h.Grow(len(h.names))
-	if err := h.Set(key, lines); err != nil {
+	customer, known := h.placed[key]
+	if !known {
+		customer = uint64(h.r.IntN(40))
+	}
+	if err := h.Set(key, customer, lines); err != nil {
 		h.t.Fatal(err)
 	}
-	h.orders[key] = times
+	h.orders[key], h.placed[key] = times, customer
 }
 
 // step changes something.
@@ -92,6 +99,9 @@ func (h *history) step() {
 	default:
 		times, at := map[int]int64{}, h.clock+1+int64(h.r.IntN(30))
 		topic := h.r.IntN(4)
+		if h.r.IntN(4) == 0 {
+			delete(h.placed, key)
+		}
 		for range h.r.IntN(9) {
 			times[h.r.IntN(liveItems/4)*4+topic] = at
 			at += int64(h.r.IntN(3) / 2)
@@ -165,6 +175,7 @@ func TestSettledHintsHaveNoHistory(t *testing.T) {
 				}
 				some += len(want[name])
 			}
+			h.compareAssociations(seed)
 			if lines := h.x.Lines(); h.lines() != lines || len(h.times) > h.Orders() {
 				t.Fatalf("seed %d: %d lines are held of %d, times of %d orders", seed, lines, h.lines(), len(h.times))
 			}
@@ -172,6 +183,54 @@ func TestSettledHintsHaveNoHistory(t *testing.T) {
 		if some == 0 {
 			t.Fatal("no hints were compared")
 		}
+		if h.associated == 0 {
+			t.Fatal("no associations were compared")
+		}
+	}
+}
+
+// compareAssociations compares what all items are associated with to what the orders that stand say, and those of each
+// customer together, by names.
+func (h *history) compareAssociations(seed uint64) {
+	const most = 7
+	together := map[uint64]map[int]int64{}
+	orders, customers := New(liveItems, liveMaxItems), New(liveItems, liveMaxItems)
+	for _, x := range []*Incidence{orders, customers} {
+		x.counts = func(name int32) bool { return !h.absent[int(name)] }
+	}
+	addNamed := func(x *Incidence, names map[int]int64) {
+		var items []int32
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			items = append(items, int32(name))
+		}
+		add(h.t, x, plainOrder{items, len(items)})
+	}
+	for _, key := range slices.Sorted(maps.Keys(h.orders)) {
+		addNamed(orders, h.orders[key])
+		if c := h.placed[key]; c != 0 {
+			if together[c] == nil {
+				together[c] = map[int]int64{}
+			}
+			maps.Copy(together[c], h.orders[key])
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(together)) {
+		addNamed(customers, together[c])
+	}
+	want := NewAssociation(orders, customers).Rows(0, liveItems, most, 1, func(_, _ int32) bool { return false })
+	numbers := make([]int32, len(h.names))
+	for k := range numbers {
+		numbers[k] = int32(k)
+	}
+	for k, got := range h.Associations(numbers, most) {
+		for n, item := range got.Index {
+			got.Index[n] = int32(h.names[item])
+		}
+		name := h.names[k]
+		if w := want[name]; !slices.Equal(got.Index, w.Index) || !slices.Equal(got.Value, w.Value) {
+			h.t.Fatalf("seed %d: associations of %d are %v, not %v", seed, name, got, w)
+		}
+		h.associated += len(got.Index)
 	}
 }
 
@@ -220,7 +279,7 @@ func TestLiveRefusesBadLines(t *testing.T) {
 	h := newHistory(t, 3)
 	h.set("it", map[int]int64{0: 1, 1: 1})
 	for _, lines := range [][]Line{{{2, 1}}, {{-1, 1}}, {{1, 1}, {1, 2}}} {
-		if err := h.Set("it", lines); !errors.Is(err, ErrItems) {
+		if err := h.Set("it", 1, lines); !errors.Is(err, ErrItems) {
 			t.Errorf("%v: %v", lines, err)
 		}
 	}
@@ -246,7 +305,7 @@ func BenchmarkLive(b *testing.B) {
 			for _, i := range drawn[begin:end] {
 				at = append(at, Line{i, int64(key)})
 			}
-			if err := l.Set(fmt.Sprintf("%016d", key), at); err != nil {
+			if err := l.Set(fmt.Sprintf("%016d", key), 0, at); err != nil {
 				b.Fatal(err)
 			}
 		}

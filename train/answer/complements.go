@@ -200,7 +200,11 @@ func (c *complements) follow(shard int, stretch *Stretch) error {
 			lines = append(lines, pairs.Line{Item: c.intern(o.Items[k]), Time: time})
 		}
 		c.live.Grow(len(c.ids))
-		if err := c.live.Set(key, lines); err != nil {
+		customer := uint64(0)
+		if o.Customer != "" {
+			customer = numeric.HashString(o.Customer)
+		}
+		if err := c.live.Set(key, customer, lines); err != nil {
 			return fmt.Errorf("order %q: %w", o.OrderID, err)
 		}
 	}

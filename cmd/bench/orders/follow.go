@@ -113,7 +113,7 @@ func (f *following) add(v *invoice) error {
 		for _, i := range f.itemsOf(v) {
 			lines = append(lines, pairs.Line{Item: i})
 		}
-		if err := t.live.Set(v.number, lines); err != nil {
+		if err := t.live.Set(v.number, 0, lines); err != nil {
 			return err
 		}
 	}
