@@ -70,6 +70,9 @@ func hybridTensors(e *hybrid.Encoder) ([]safetensors.Tensor, error) {
 	if v.Behaviour != nil {
 		out = append(out, itemTensors(v.Behaviour, behaviourNames)...)
 	}
+	if v.Directions != nil {
+		out = append(out, directionTensors(v.Directions)...)
+	}
 	for _, own := range v.Vectors {
 		m := own.Map
 		out = append(out, itemTensors(own.Items, vectorNames(own.Name))...)
@@ -125,6 +128,11 @@ func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Pr
 		Model: model}
 	if _, has := a.Shape(behaviourNames.rows); has {
 		if views.Behaviour, err = loadItems(a, behaviourNames); err != nil {
+			return nil, err
+		}
+	}
+	if _, has := a.Shape(directionsName); has {
+		if views.Directions, err = loadDirections(a); err != nil {
 			return nil, err
 		}
 	}

@@ -12,20 +12,40 @@ import (
 // have one each, as each is somewhere else. One goroutine calls Follow, and any may call the other methods.
 type Following struct {
 	*Generation
-	encoder *hybrid.Encoder // nil for an encoder that knows no vectors
+	encoder *hybrid.Encoder // nil for an encoder that knows neither vectors nor what its rows of orders are made by
 }
 
 // Following returns the generation as of its cut.
 func (g *Generation) Following() *Following {
 	f := &Following{Generation: g}
-	if e, is := g.Encoder.(*hybrid.Encoder); is && len(e.Views().Vectors) > 0 {
+	if e, is := g.Encoder.(*hybrid.Encoder); is && (len(e.Views().Vectors) > 0 || e.Views().Directions != nil) {
 		f.encoder = e.Following()
 	}
 	return f
 }
 
 // TakesVectors says whether vectors of nodes change embeddings.
-func (f *Following) TakesVectors() bool { return f.encoder != nil }
+func (f *Following) TakesVectors() bool {
+	return f.encoder != nil && len(f.encoder.Views().Vectors) > 0
+}
+
+// Directions make rows of what nodes are ordered with, nil for a generation that knows of none: then orders change no
+// embedding.
+func (f *Following) Directions() *hybrid.Directions {
+	if f.encoder == nil {
+		return nil
+	}
+	return f.encoder.Views().Directions
+}
+
+// OrderedRow is hybrid.Encoder.OrderedRow, and FollowOrders hybrid.Encoder.FollowOrders: for a generation that knows
+// Directions.
+func (f *Following) OrderedRow(id string, numbers []int32, values []float32, orders int) (row []uint16, other bool) {
+	return f.encoder.OrderedRow(id, numbers, values, orders)
+}
+
+// FollowOrders lets a node have the row that OrderedRow has returned.
+func (f *Following) FollowOrders(id string, row []uint16) { f.encoder.FollowOrders(id, row) }
 
 // Follow lets a node have the vectors that an input states in a row that was committed after the cut.
 func (f *Following) Follow(r *rows.Vectors) {

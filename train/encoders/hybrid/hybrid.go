@@ -49,8 +49,9 @@ type Views struct {
 	TextWeight float32
 	// Model, if not nil, is the transformer. Its embeddings have length 1.
 	Model train.Encoder
-	// Behaviour, if not nil, is what items are ordered with.
-	Behaviour *ItemView
+	// Behaviour, if not nil, is what items are ordered with, and Directions, if known, what its rows are made by.
+	Behaviour  *ItemView
+	Directions *Directions
 	// Vectors are what the items' own vectors say, in ascending order of the names.
 	Vectors []VectorView
 }
@@ -221,6 +222,9 @@ func New(v Views, join []float32, dim int) (*Encoder, error) {
 	}
 	if dim < 1 || len(join) != v.Len()*dim {
 		return nil, fmt.Errorf("hybrid: %d numbers do not map views of %d numbers to %d", len(join), v.Len(), dim)
+	}
+	if d := v.Directions; d != nil && d.Dim() != v.Behaviour.Dim() {
+		return nil, fmt.Errorf("hybrid: %d directions of rows of %d numbers", d.Dim(), v.Behaviour.Dim())
 	}
 	for _, own := range v.Vectors {
 		if d := own.Items.Dim(); own.Map.Dim() != d || len(own.Metric) != d*d {

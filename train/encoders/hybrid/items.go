@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"giantstream/train/numeric"
 )
@@ -15,6 +16,10 @@ type ItemView struct {
 	dim    int
 	hashes []uint64 // of the ids, ascending
 	rows   []uint16 // bfloat16, dim for each hash
+
+	// newer are rows ([]uint16) that count in place of those above, by hashes of ids, nil for none any more. Only what
+	// following returns has it.
+	newer *sync.Map
 }
 
 // NewItemView makes a view of rows of dim numbers as bfloat16, which belong to hashes of ids (numeric.HashString) that
@@ -29,7 +34,7 @@ func NewItemView(weight float32, dim int, hashes []uint64, rows []uint16) (*Item
 			return nil, fmt.Errorf("hybrid: hashes of items must ascend, number %d does not", k)
 		}
 	}
-	return &ItemView{weight, dim, hashes, rows}, nil
+	return &ItemView{weight: weight, dim: dim, hashes: hashes, rows: rows}, nil
 }
 
 // Dim is the dimension of the view, 0 for none.
@@ -45,8 +50,23 @@ func (b *ItemView) Weight() float32 { return b.weight }
 
 // WithWeight returns the same rows with another weight.
 func (b *ItemView) WithWeight(weight float32) *ItemView {
-	return &ItemView{weight, b.dim, b.hashes, b.rows}
+	v := *b
+	v.weight = weight
+	return &v
 }
+
+// following returns the same view, in which follow replaces rows.
+func (b *ItemView) following() *ItemView {
+	if b == nil {
+		return nil
+	}
+	v := *b
+	v.newer = new(sync.Map)
+	return &v
+}
+
+// follow has an item have another row, or none. Rows may be read beside it.
+func (b *ItemView) follow(id string, row []uint16) { b.newer.Store(numeric.HashString(id), row) }
 
 // Hashes are those of the items' ids, not to be changed.
 func (b *ItemView) Hashes() []uint64 { return b.hashes }
@@ -55,18 +75,26 @@ func (b *ItemView) Hashes() []uint64 { return b.hashes }
 func (b *ItemView) Rows() []uint16 { return b.rows }
 
 // Row writes the row of an item, zeros if it has none.
-func (b *ItemView) Row(id string, out []float32) {
-	k, ok := slices.BinarySearch(b.hashes, numeric.HashString(id))
-	if !ok {
-		clear(out)
-		return
+func (b *ItemView) Row(id string, out []float32) { widen(b.row(id), out) }
+
+// row returns the row of an item, nil if it has none.
+func (b *ItemView) row(id string) []uint16 {
+	hash := numeric.HashString(id)
+	if b.newer != nil {
+		if newer, is := b.newer.Load(hash); is {
+			return newer.([]uint16)
+		}
 	}
-	b.read(k, out)
+	if k, ok := slices.BinarySearch(b.hashes, hash); ok {
+		return b.rows[k*b.dim : (k+1)*b.dim]
+	}
+	return nil
 }
 
-// read writes row k.
-func (b *ItemView) read(k int, out []float32) {
-	for i, v := range b.rows[k*b.dim : (k+1)*b.dim] {
-		out[i] = numeric.FromBF16(v)
+// widen writes a row, zeros for nil.
+func widen(row []uint16, out []float32) {
+	clear(out)
+	for k, v := range row {
+		out[k] = numeric.FromBF16(v)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"giantstream/train"
 	"giantstream/train/numeric"
@@ -21,34 +20,17 @@ type VectorView struct {
 	Items *ItemView
 	// Metric is M, Dim×Dim: what the rows are multiplied by, as links say which of their directions count.
 	Metric []float32
-
-	// newer are rows ([]uint16) that count in place of those of Items, by hashes of ids, nil for none any more.
-	newer *sync.Map
 }
 
 // write writes the view of an item, Mᵀu of the length 1, zeros if it has none. u is room for a row.
 func (v VectorView) write(id string, u, out []float32) {
-	u = u[:len(out)]
-	if row, is := v.newerRow(id); is {
-		v.turn(row, u, out)
-		return
-	}
-	v.Items.Row(id, u)
-	v.apply(u, out)
+	v.turn(v.Items.row(id), u, out)
 }
 
 // turn writes the view of a row, zeros for nil.
 func (v VectorView) turn(row []uint16, u, out []float32) {
 	u = u[:len(out)]
-	clear(u)
-	for k, x := range row {
-		u[k] = numeric.FromBF16(x)
-	}
-	v.apply(u, out)
-}
-
-// apply writes Mᵀu of the length 1.
-func (v VectorView) apply(u, out []float32) {
+	widen(row, u)
 	clear(out)
 	for k, x := range u {
 		if x != 0 {
@@ -56,18 +38,6 @@ func (v VectorView) apply(u, out []float32) {
 		}
 	}
 	numeric.Normalize(out)
-}
-
-// newerRow returns the row that counts in place of that of Items, and whether there is such, which nil is as well.
-func (v VectorView) newerRow(id string) (row []uint16, is bool) {
-	if v.newer == nil {
-		return nil, false
-	}
-	newer, is := v.newer.Load(numeric.HashString(id))
-	if is {
-		row = newer.([]uint16)
-	}
-	return row, is
 }
 
 // VectorMap maps a vector x of some length to a row of length 1:
@@ -160,13 +130,14 @@ func (e *Encoder) EncodeTexts(texts []string, name string, vectors [][]float32, 
 	return e.encode(texts, train.FeaturesOf(e.views.Vectorizer, texts), more, out)
 }
 
-// Following returns the same encoder, in which Follow lets items have other vectors. It takes as much for each of them
-// as Items do.
+// Following returns the same encoder, in which Follow lets items have other vectors, and FollowOrders other rows of
+// Behaviour. It takes as much for each of them as the views do.
 func (e *Encoder) Following() *Encoder {
 	f := &Encoder{e.views, e.join, e.dim}
+	f.views.Behaviour = e.views.Behaviour.following()
 	f.views.Vectors = slices.Clone(e.views.Vectors)
 	for k := range f.views.Vectors {
-		f.views.Vectors[k].newer = new(sync.Map)
+		f.views.Vectors[k].Items = f.views.Vectors[k].Items.following()
 	}
 	return f
 }
@@ -182,6 +153,6 @@ func (e *Encoder) Follow(id string, input int32, vectors map[string][]float32) {
 		if x, has := vectors[own.Name]; !has || !own.Map.Row(x, room, row) {
 			row = nil
 		}
-		own.newer.Store(numeric.HashString(id), row)
+		own.Items.follow(id, row)
 	}
 }

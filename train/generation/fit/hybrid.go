@@ -78,7 +78,7 @@ func (t *Training) join(ctx context.Context, n table, model train.Encoder) (*hyb
 	if err != nil {
 		return nil, err
 	}
-	v.TextWeight, v.Behaviour = weight, t.Behaviour
+	v.TextWeight, v.Behaviour, v.Directions = weight, t.Behaviour, t.Directions
 	if v.Vectors, t.vectors, err = t.weighVectors(ctx, n.pairs, v); err != nil {
 		return nil, err
 	}

@@ -27,10 +27,6 @@ import (
 const (
 	// dim is the number of directions.
 	dim = 128
-	// trust is the number of orders of which an item's row has the length √½.
-	trust = 10
-	// most is how many of an item's associations count.
-	most = 256
 	// sampleRows and sampleItems bound what the directions are fitted on: rows, and items that these name.
 	sampleRows  = 1 << 15
 	sampleItems = 1 << 17
@@ -39,7 +35,7 @@ const (
 	chunk = 1 << 12
 	// copies of the orders, or of parts of them, are in memory at a time.
 	copies = 3
-	// itemBytes of a row in the output: number within the partition u32, then dim numbers as bfloat16.
+	// itemBytes of a row in an output: number within the partition u32, then dim numbers as bfloat16.
 	itemBytes = 4 + 2*dim
 )
 
@@ -54,7 +50,8 @@ type orders struct {
 
 // Fit makes the rows of all items that were ordered, and weighs them. It holds all orders in memory.
 //
-//	rows  section p: the items of partition p, ascending, of itemBytes each
+//	rows        section p: the items of partition p, ascending, of itemBytes each
+//	directions  the same of the directions, and in one section more what their sums are scaled by, dim float32
 func Fit(ctx context.Context, t *work.Task) error {
 	o, err := read(ctx, t)
 	if err != nil {
@@ -73,22 +70,46 @@ func Fit(ctx context.Context, t *work.Task) error {
 	} else if s, err = weigh(ctx, t, x, o); err != nil {
 		return err
 	}
-	out := t.NewSections(t.Plan.Partitions)
-	defer out.Close() //nolint:errcheck // a temporary file
+	out, directions := t.NewSections(t.Plan.Partitions), t.NewSections(t.Plan.Partitions+1)
+	defer out.Close()        //nolint:errcheck // a temporary file
+	defer directions.Close() //nolint:errcheck // a temporary file
 	if s.Weight > 0 {
 		b := make([]byte, 0, itemBytes)
-		err := o.eachRow(ctx, t, func(i int, row []float32) error {
+		d, err := o.eachRow(ctx, t, func(i int, row []float32) error {
 			p := x.PartitionAt(i)
 			b = sections.AppendBF16(binary.LittleEndian.AppendUint32(b[:0], uint32(i-x.Base[p])), row)
 			s.Items++
 			return out.Add(p, b)
 		})
+		if err == nil {
+			err = putDirections(directions, x, d)
+		}
 		if err != nil && !errors.Is(err, projection.ErrNoData) {
 			return err
 		}
 	}
 	t.Stats = s
-	return t.PutSections(ctx, "rows", out)
+	return errors.Join(t.PutSections(ctx, "rows", out), t.PutSections(ctx, "directions", directions))
+}
+
+// putDirections writes directions whose hashes are positions.
+func putDirections(out *sections.Writer, x graph.Numbering, d *hybrid.Directions) error {
+	b := make([]byte, 0, itemBytes)
+	for k, position := range d.Hashes() {
+		p := x.PartitionAt(int(position)) //nolint:gosec // a position
+		b = binary.LittleEndian.AppendUint32(b[:0], uint32(int(position)-x.Base[p]))
+		for _, v := range d.Rows()[k*dim : (k+1)*dim] {
+			b = binary.LittleEndian.AppendUint16(b, v)
+		}
+		if err := out.Add(p, b); err != nil {
+			return err
+		}
+	}
+	b = b[:0]
+	for _, v := range d.Scale() {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return out.Add(len(x.Base)-1, b)
 }
 
 // read reads the orders of the cut.
@@ -140,57 +161,52 @@ func (o *orders) byCustomer() (*pairs.Incidence, error) {
 	return out, nil
 }
 
-// eachRow calls visit with the row of each item that is ordered, in ascending order. The row is valid during the call.
-// ErrNoData of package projection: no two items are associated.
-func (o *orders) eachRow(ctx context.Context, t *work.Task, visit func(i int, row []float32) error) error {
+// eachRow calls visit with the row of each item that is ordered, in ascending order, and returns what they are made by,
+// with positions for hashes. The row is valid during the call. ErrNoData of package projection: no two items are
+// associated.
+func (o *orders) eachRow(ctx context.Context, t *work.Task, visit func(i int, row []float32) error) (
+	*hybrid.Directions, error) {
 	customers, err := o.byCustomer()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a := pairs.NewAssociation(o.Incidence, customers)
-	v, err := o.directions(ctx, t, a)
+	d, err := o.directions(ctx, t, a)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	scale := make([]float32, v.Dim())
-	for k, s := range v.Singular() {
-		scale[k] = float32(1 / math.Sqrt(s))
-	}
-	row := make([]float32, dim) // directions that there are not are zero
 	for lo := 0; lo < o.Items(); lo += chunk {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		hi := min(o.Items(), lo+chunk)
-		found := a.Rows(lo, hi, most, t.Workers, o.hidden)
-		all := make([]float32, (hi-lo)*v.Dim())
+		found := a.Rows(lo, hi, hybrid.MostAssociations, t.Workers, o.hidden)
+		all, known := make([]float32, (hi-lo)*dim), make([]bool, hi-lo)
 		parallel.ForEach(hi-lo, 64, t.Workers, func(_, _, from, to int) {
+			var numbers []int32
 			for i := from; i < to; i++ {
-				v.Apply(found[i], all[i*v.Dim():(i+1)*v.Dim()])
+				numbers = numbers[:0]
+				for _, j := range found[i].Index {
+					numbers = append(numbers, d.Find(uint64(j))) //nolint:gosec // a position
+				}
+				known[i] = d.Row(numbers, found[i].Value, o.Support(int32(lo+i)), all[i*dim:(i+1)*dim])
 			}
 		})
 		for i := range hi - lo {
-			support := float64(o.Support(int32(lo + i)))
-			part := all[i*v.Dim() : (i+1)*v.Dim()]
-			for k := range part {
-				part[k] *= scale[k]
-			}
-			if support == 0 || numeric.Normalize(part) == 0 {
+			if !known[i] {
 				continue
 			}
-			for k, y := range part {
-				row[k] = y * float32(math.Sqrt(support/(support+trust)))
-			}
-			if err := visit(lo+i, row); err != nil {
-				return err
+			if err := visit(lo+i, all[i*dim:(i+1)*dim]); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return d, nil
 }
 
-// directions fits the directions on rows of items that are spread evenly over the hashes.
-func (o *orders) directions(ctx context.Context, t *work.Task, a *pairs.Association) (*projection.Projection, error) {
+// directions fits the directions on rows of items that are spread evenly over the hashes. Positions stand for their
+// hashes.
+func (o *orders) directions(ctx context.Context, t *work.Task, a *pairs.Association) (*hybrid.Directions, error) {
 	n := o.Items()
 	step := (n + sampleRows - 1) / sampleRows
 	sample := &sparse.Matrix{Cols: n, Start: []int64{0}}
@@ -199,31 +215,79 @@ func (o *orders) directions(ctx context.Context, t *work.Task, a *pairs.Associat
 			return nil, err
 		}
 		hi := min(n, lo+chunk)
-		for i, row := range a.Rows(lo, hi, most, t.Workers, o.hidden) {
+		for i, row := range a.Rows(lo, hi, hybrid.MostAssociations, t.Workers, o.hidden) {
 			if (lo+i)%step == 0 && len(row.Index) > 0 {
 				sample.Append(row)
 			}
 		}
 	}
-	return projection.Fit(sample, dim, projection.Options{Sample: sampleRows, MaxFeatures: sampleItems,
+	v, err := projection.Fit(sample, dim, projection.Options{Sample: sampleRows, MaxFeatures: sampleItems,
 		Iterations: iterations, Seed: t.Doc.Settings.Seed, Workers: t.Workers})
-}
-
-// Load reads the view of the items, nil if it weighs nothing. It skips items whose ids have the same hash.
-func Load(ctx context.Context, t *work.Task) (*hybrid.ItemView, error) {
-	s, err := work.StatsOf[generation.BehaviourStats](ctx, t.Build, stages.Behaviour, 0)
-	if err != nil || s.Items == 0 {
-		return nil, err
-	}
-	from, err := t.OutputsOf(ctx, stages.Behaviour, 0)
 	if err != nil {
 		return nil, err
 	}
-	hashes, numbers := make([]uint64, 0, s.Items), make([]uint16, 0, s.Items*dim)
+	scale := make([]float32, dim) // directions that there are not are zero
+	for k, s := range v.Singular() {
+		scale[k] = float32(1 / math.Sqrt(s))
+	}
+	var positions []uint64
+	var rows []uint16
+	row := make([]float32, dim)
+	for i := range int32(n) {
+		if v.Apply(sparse.Vector{Index: []int32{i}, Value: []float32{1}}, row); numeric.Dot(row, row) == 0 {
+			continue
+		}
+		positions = append(positions, uint64(i)) //nolint:gosec // a position
+		for _, x := range row {
+			rows = append(rows, numeric.BF16(x))
+		}
+	}
+	return hybrid.NewDirections(positions, rows, scale)
+}
+
+// Load reads the view of the items and what makes its rows, nil if it weighs nothing. It skips items whose ids have the
+// same hash.
+func Load(ctx context.Context, t *work.Task) (*hybrid.ItemView, *hybrid.Directions, error) {
+	s, err := work.StatsOf[generation.BehaviourStats](ctx, t.Build, stages.Behaviour, 0)
+	if err != nil || s.Items == 0 {
+		return nil, nil, err
+	}
+	from, err := t.OutputsOf(ctx, stages.Behaviour, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	hashes, rows, err := load(ctx, t, from, "rows")
+	if err != nil {
+		return nil, nil, err
+	}
+	view, err := hybrid.NewItemView(s.Weight, dim, hashes, rows)
+	if err != nil {
+		return nil, nil, from.Damaged(err)
+	}
+	if hashes, rows, err = load(ctx, t, from, "directions"); err != nil {
+		return nil, nil, err
+	}
+	b, err := from.ReadSection(ctx, "directions", t.Plan.Partitions)
+	if err != nil {
+		return nil, nil, err
+	}
+	scale := make([]float32, 0, dim)
+	for ; len(b) >= 4; b = b[4:] {
+		scale = append(scale, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	directions, err := hybrid.NewDirections(hashes, rows, scale)
+	if err != nil {
+		return nil, nil, from.Damaged(err)
+	}
+	return view, directions, nil
+}
+
+// load reads the items of an output: hashes, and a row for each.
+func load(ctx context.Context, t *work.Task, from *work.Done, name string) (hashes []uint64, rows []uint16, err error) {
 	for p := range t.Plan.Partitions {
-		b, err := from.ReadSection(ctx, "rows", p)
+		b, err := from.ReadSection(ctx, name, p)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var before uint64
 		err = graph.EachNode(ctx, t.Build, p, func(node int, n graph.Node) error {
@@ -231,7 +295,7 @@ func Load(ctx context.Context, t *work.Task) (*hybrid.ItemView, error) {
 			shared := node > 0 && hash == before
 			before = hash
 			if k := len(hashes) - 1; shared && k >= 0 && hashes[k] == hash {
-				hashes, numbers = hashes[:k], numbers[:k*dim]
+				hashes, rows = hashes[:k], rows[:k*dim]
 			}
 			if len(b) < itemBytes || int(binary.LittleEndian.Uint32(b)) != node {
 				return nil
@@ -239,22 +303,18 @@ func Load(ctx context.Context, t *work.Task) (*hybrid.ItemView, error) {
 			if !shared {
 				hashes = append(hashes, hash)
 				for at := itemBytes - 2*dim; at < itemBytes; at += 2 {
-					numbers = append(numbers, binary.LittleEndian.Uint16(b[at:]))
+					rows = append(rows, binary.LittleEndian.Uint16(b[at:]))
 				}
 			}
 			b = b[itemBytes:]
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(b) > 0 {
-			return nil, from.Damaged(fmt.Errorf("rows of items that partition %d does not have", p))
+			return nil, nil, from.Damaged(fmt.Errorf("%s of items that partition %d does not have", name, p))
 		}
 	}
-	view, err := hybrid.NewItemView(s.Weight, dim, hashes, numbers)
-	if err != nil {
-		return nil, from.Damaged(err)
-	}
-	return view, nil
+	return hashes, rows, nil
 }

@@ -106,7 +106,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 // loadViews reads the views of items that the plan has beside the text.
 func (s *Sample) loadViews(ctx context.Context, t *work.Task) (err error) {
 	if t.Plan.Behaviour {
-		if s.Behaviour, err = behaviour.Load(ctx, t); err != nil {
+		if s.Behaviour, s.Directions, err = behaviour.Load(ctx, t); err != nil {
 			return err
 		}
 	}
