@@ -3,7 +3,8 @@
 //
 // A Catalog reads only the store, so any number of processes can answer, whatever else they do. Its answers are
 // those of a consumer that holds the embeddings topic: the newest text of each node, encoded by the generation
-// being served. The same store gives the same answers.
+// being served. The same store gives the same answers. With Options.FollowOrders, it is ahead of that consumer by what
+// items were ordered with since the generation's cut.
 package answer
 
 import (
@@ -71,7 +72,8 @@ type Options struct {
 	Generation func() *generation.Generation
 	// Complements are read, which GoesWith answers from.
 	Complements bool
-	// FollowOrders has what GoesWith answers from follow the orders. It holds them all in memory.
+	// FollowOrders has what GoesWith answers from follow the orders, and the embeddings of items that are ordered. It
+	// holds all orders in memory, and for the embeddings the texts in a temporary file.
 	FollowOrders bool
 	// Attributes that questions may ask for.
 	Attributes []filter.Attribute
@@ -110,6 +112,7 @@ type state struct {
 	attributes *filter.Table
 	// complements are those of the orders, nil for none.
 	complements *complements
+	behaviour   *behaviour // nil if orders change no embedding
 }
 
 // New returns an empty catalog.
@@ -136,11 +139,12 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 	// Changes after the cut come first, so that no answer goes back in time.
 	c.now.Store(s)
 	c.tell()
-	solved := s.complements.solve(ambient.Clock(c.opts.Now))
+	clock := ambient.Clock(c.opts.Now)
+	solved := s.complements.solve(clock, s.behaviour)
 	if err := c.texts.update(ctx, c.opts.Log, s.seq); err != nil {
 		return loads || changed || solved, fmt.Errorf("read the texts: %w", err)
 	}
-	return loads || changed || solved, nil
+	return loads || changed || solved, c.encodeMoved(s, clock)
 }
 
 // load indexes a generation's own embeddings.
@@ -190,6 +194,7 @@ func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, e
 		}
 	}
 	s.complements.belongTo(s)
+	s.behaviour = newBehaviour(s.generation, s.complements)
 	return s, nil
 }
 

@@ -71,6 +71,10 @@ type Following struct {
 	// Solved items so far, and the Seconds that took.
 	Solved  int64
 	Seconds float64
+	// Moved items were solved and are ordered with others than their embeddings know, which are to be made anew. Of
+	// Encoded items they were made so far.
+	Moved   int
+	Encoded int64
 }
 
 // Following reports how the catalog follows orders, and whether it does.
@@ -221,9 +225,9 @@ func (c *complements) expire() error {
 	return c.live.Expire(c.horizon.Passed)
 }
 
-// solve computes rows anew, those of the items of changed orders first, as long as there is credit. It reports whether
-// there were any.
-func (c *complements) solve(now func() time.Time) (solved bool) {
+// solve computes rows anew, those of the items of changed orders first, as long as there is credit, and what they are
+// ordered with. It reports whether there were any.
+func (c *complements) solve(now func() time.Time, b *behaviour) (solved bool) {
 	if c == nil || c.live == nil {
 		return false
 	}
@@ -240,14 +244,24 @@ func (c *complements) solve(now func() time.Time) (solved bool) {
 			c.put(item, hints[k])
 		}
 		c.mu.Unlock()
+		b.follow(c, items)
 		at := now()
 		c.credit, last = c.credit-at.Sub(last), at
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats = Following{Orders: c.live.Orders(), Items: len(c.ids), Stale: c.live.Stale(), Own: c.live.Changed(),
-		Solved: c.stats.Solved + int64(n), Seconds: c.stats.Seconds + last.Sub(began).Seconds()}
+	f := &c.stats
+	f.Orders, f.Items, f.Stale, f.Own = c.live.Orders(), len(c.ids), c.live.Stale(), c.live.Changed()
+	f.Solved, f.Seconds = f.Solved+int64(n), f.Seconds+last.Sub(began).Seconds()
 	return n > 0
+}
+
+// noteEncoded notes that embeddings were made anew, how many wait, and what of the credit they took.
+func (c *complements) noteEncoded(n, moved int, took time.Duration) {
+	c.credit -= took
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Moved, c.stats.Encoded, c.stats.Seconds = moved, c.stats.Encoded+int64(n), c.stats.Seconds+took.Seconds()
 }
 
 // put replaces the rows of an item.

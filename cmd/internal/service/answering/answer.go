@@ -109,8 +109,14 @@ func (a *Answer) registerFollowing() {
 			Help: "Items of what goes with what that were solved."},
 			of(func(f answer.Following) float64 { return float64(f.Solved) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "giantstream_goes_with_solve_seconds_total",
-			Help: "Time that a core has solved them."},
-			of(func(f answer.Following) float64 { return f.Seconds })))
+			Help: "Time that a core has solved them, and made embeddings of those that were ordered with others."},
+			of(func(f answer.Following) float64 { return f.Seconds })),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "giantstream_similar_moved_items",
+			Help: "Items that were ordered with others than the embeddings know that answer what is similar."},
+			of(func(f answer.Following) float64 { return float64(f.Moved) })),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "giantstream_similar_moved_items_total",
+			Help: "Those of them whose embeddings were made anew."},
+			of(func(f answer.Following) float64 { return float64(f.Encoded) })))
 }
 
 // Run answers until ctx ends.

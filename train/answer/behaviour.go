@@ -1,0 +1,105 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/generation"
+)
+
+// behaviour is what items are ordered with as the embeddings of a generation have it, while orders are followed: the
+// items that complements solves get new rows, and with these new embeddings. Once all had their turn, the embeddings
+// are a function of the generation, and of the orders, nodes and texts of the log. Update alone uses it.
+type behaviour struct {
+	generation *generation.Following
+	// numbers are those of the directions, by the items of complements.
+	numbers []int32
+	// moved are the rows of items whose embeddings have yet to be made of them, by ids.
+	moved map[string][]uint16
+}
+
+// newBehaviour returns nil for a generation whose embeddings no orders change.
+func newBehaviour(g *generation.Following, c *complements) *behaviour {
+	if c == nil || c.live == nil || g.Directions() == nil {
+		return nil
+	}
+	return &behaviour{generation: g, moved: map[string][]uint16{}}
+}
+
+// follow makes new rows of items that were solved.
+func (b *behaviour) follow(c *complements, items []int32) {
+	if b == nil {
+		return
+	}
+	for k := len(b.numbers); k < len(c.hashes); k++ {
+		b.numbers = append(b.numbers, b.generation.Directions().Find(c.hashes[k]))
+	}
+	var numbers []int32
+	for k, associated := range c.live.Associations(items, hybrid.MostAssociations) {
+		numbers = numbers[:0]
+		for _, j := range associated.Index {
+			numbers = append(numbers, b.numbers[j])
+		}
+		id := c.ids[items[k]]
+		row, other := b.generation.OrderedRow(id, numbers, associated.Value, c.live.Support(items[k]))
+		if delete(b.moved, id); other && c.isNode(id) {
+			b.moved[id] = row
+		}
+	}
+}
+
+// encodeMoved makes the embeddings of items whose rows have changed, of their texts, which are read for it. As long as
+// they are being read, the items wait.
+func (c *Catalog) encodeMoved(s *state, now func() time.Time) error {
+	b := s.behaviour
+	if b == nil || len(b.moved) == 0 {
+		return nil
+	}
+	began, n := now(), len(b.moved)
+	defer func() { s.complements.noteEncoded(n-len(b.moved), len(b.moved), now().Sub(began)) }()
+	ids := make([]string, 0, len(b.moved))
+	for id := range b.moved {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for ; len(ids) > 0; ids = ids[min(batch, len(ids)):] {
+		some := ids[:min(batch, len(ids))]
+		texts, err := c.texts.get(some)
+		if errors.Is(err, ErrTexts) {
+			return nil
+		}
+		if err != nil {
+			s.behaviour = nil // rather than read all texts again and again
+			clear(b.moved)
+			return fmt.Errorf("embeddings do not follow the orders before the next generation: %w", err)
+		}
+		if err := s.encodeAgain(some, texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeAgain makes the embeddings of nodes that have moved.
+func (s *state) encodeAgain(ids, texts []string) error {
+	var known, said []string
+	for k, id := range ids {
+		s.behaviour.generation.FollowOrders(id, s.behaviour.moved[id])
+		delete(s.behaviour.moved, id)
+		if texts[k] != "" {
+			known, said = append(known, id), append(said, texts[k])
+		}
+	}
+	w := s.writer()
+	records, err := s.generation.EmbedNodes(known, said)
+	if err != nil {
+		return err
+	}
+	for k, r := range records {
+		w.take(known[k], r.Vector)
+	}
+	return w.flush()
+}
