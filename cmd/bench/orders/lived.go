@@ -24,17 +24,16 @@ type life struct {
 
 // model is a way of keeping vectors current, and what it says of the items of the window before.
 type model struct {
-	name    string
-	store   *memstore.Store
-	newest  *generation.Generation
-	before  map[string][]float32
-	near    float64 // the share of a new vector's nearest that it finds among the vectors before
-	scores  [2]eval.LinkScores
-	ignores bool // learns from no later window
+	name   string
+	store  *memstore.Store
+	newest *generation.Generation
+	before map[string][]float32
+	near   float64 // the share of a new vector's nearest that it finds among the vectors before
+	scores [2]eval.LinkScores
 }
 
 // live prints what models predict of each window from a day on: "kept" has a generation a window, which is averaged
-// with the one before, "scratch" one that has never had another, and "frozen" the first one for ever.
+// with the one before, and "scratch" one that has never had another.
 func (b *bench) live(ctx context.Context, path, until string, l life) error {
 	invoices, err := readInvoices(path)
 	if err != nil {
@@ -45,10 +44,9 @@ func (b *bench) live(ctx context.Context, path, until string, l life) error {
 		return err
 	}
 	l.first, b.config.Train.Seed = map[string]int{}, l.seed
-	models := []*model{{name: "kept", store: &memstore.Store{}}, {name: "scratch"}, {name: "frozen", ignores: true}}
+	models := []*model{{name: "kept", store: &memstore.Store{}}, {name: "scratch"}}
 	fmt.Println("| window from | links, with a new item | kept: AUC / MRR | kept less scratch: AUC, MRR " +
-		"| frozen less kept | new items: kept, less scratch, frozen less kept: AUC | new on old: kept, scratch |\n" +
-		"|---|---|---|---|---|---|---|")
+		"| new items: kept, less scratch: AUC | new on old: kept, scratch |\n|---|---|---|---|---|---|")
 	for k := range l.windows {
 		begin := from.Add(time.Duration(k*l.days) * day)
 		s := divide(invoices, begin, begin.Add(time.Duration(l.days)*day))
@@ -69,20 +67,18 @@ func (b *bench) step(ctx context.Context, m *model, s *split, l *life, number in
 	if m.store == nil || m.name == "scratch" {
 		m.store = &memstore.Store{}
 	}
-	if m.newest == nil || !m.ignores {
-		src := cutSource{source{s.rows(false), s.orders()}, number, l.first}
-		for _, r := range src.Source {
-			if _, known := l.first[r.NodeID]; !known {
-				l.first[r.NodeID] = number
-			}
+	src := cutSource{source{s.rows(false), s.orders()}, number, l.first}
+	for _, r := range src.Source {
+		if _, known := l.first[r.NodeID]; !known {
+			l.first[r.NodeID] = number
 		}
-		var err error
-		if m.newest, err = generate.BuildNext(ctx, &b.config, b.log, m.store, src, nil); err != nil {
-			return err
-		}
-		if _, err := generation.Prune(ctx, m.store, 2); err != nil {
-			return err
-		}
+	}
+	var err error
+	if m.newest, err = generate.BuildNext(ctx, &b.config, b.log, m.store, src, nil); err != nil {
+		return err
+	}
+	if _, err := generation.Prune(ctx, m.store, 2); err != nil {
+		return err
 	}
 	dim := m.newest.Encoder.Dim()
 	vectors := make([]float32, len(s.items)*dim)
@@ -121,23 +117,18 @@ func (m *model) compare(s *split, vectors []float32, dim int) {
 
 // printWindow prints a line of the table.
 func printWindow(begin string, s *split, models []*model) error {
-	kept, scratch, frozen := models[0], models[1], models[2]
-	var less, stale [2]eval.LinkDifference
+	kept, scratch := models[0], models[1]
+	var less [2]eval.LinkDifference
 	for k := range less {
 		var err error
 		if less[k], err = eval.Difference(kept.scores[k], scratch.scores[k]); err != nil {
 			return err
 		}
-		if stale[k], err = eval.Difference(frozen.scores[k], kept.scores[k]); err != nil {
-			return err
-		}
 	}
 	known, cold := kept.scores[0].Metrics(), kept.scores[1].Metrics()
-	fmt.Printf("| %s | %d, %d | %.3f / %.3f | %+.4f ± %.4f, %+.4f ± %.4f | %+.4f ± %.4f, %+.4f ± %.4f | "+
-		"%.3f, %+.4f ± %.4f, %+.4f ± %.4f | %.3f, %.3f |\n", begin, len(s.later), len(s.cold), known.AUC, known.MRR,
-		less[0].AUC, less[0].AUCStdErr, less[0].MRR, less[0].MRRStdErr, stale[0].AUC, stale[0].AUCStdErr,
-		stale[0].MRR, stale[0].MRRStdErr, cold.AUC, less[1].AUC, less[1].AUCStdErr, stale[1].AUC, stale[1].AUCStdErr,
-		kept.near, scratch.near)
+	fmt.Printf("| %s | %d, %d | %.3f / %.3f | %+.4f ± %.4f, %+.4f ± %.4f | %.3f, %+.4f ± %.4f | %.3f, %.3f |\n",
+		begin, len(s.later), len(s.cold), known.AUC, known.MRR, less[0].AUC, less[0].AUCStdErr, less[0].MRR,
+		less[0].MRRStdErr, cold.AUC, less[1].AUC, less[1].AUCStdErr, kept.near, scratch.near)
 	return nil
 }
 

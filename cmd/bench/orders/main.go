@@ -19,8 +19,7 @@
 // is asked about the invoices of a day as it is before that day.
 //
 // With -lived, the later invoices come in windows of -days days, whatever -to says, and each window is predicted before
-// it is learned: by a generation a window that is averaged with the one before, by one from scratch, and by the first
-// one for ever.
+// it is learned: by a generation a window that is averaged with the one before, and by one from scratch.
 package main
 
 import (

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -31,20 +32,26 @@ type agedWindow struct {
 	Frozen  completion.Figures `json:"frozen"`
 	// Popularity is that of the current counts.
 	Popularity completion.Figures `json:"popularity"`
+	Embeddings *agedEmbeddings    `json:"embeddings,omitempty"`
 }
 
-// age asks about the newest orders, ascending by time, window by window.
-func age(orders []rows.Order, newest float64, windows int, seed uint64, workers int) (*aged, error) {
+// age asks about the newest orders, ascending by time, window by window, and those of e, too, if it is not nil.
+func age(ctx context.Context, orders []rows.Order, newest float64, windows int, seed uint64, workers int, e *ager) (
+	*aged, error) {
 	n := len(orders) - int(math.Ceil(newest*float64(len(orders))))
 	if n < 1 || len(orders)-n < windows {
 		return nil, errors.New("there are too few orders to count some and ask about others in each window")
 	}
-	numbered, items := numberItems(orders, len(orders))
+	numbered, ids := numberItems(orders, len(orders))
+	items := len(ids)
 	frozen, current := pairs.New(items, 0), pairs.New(items, 0)
 	for _, o := range numbered[:n] {
 		if err := addTo(o, frozen, current); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.begin(ctx, ids, orders, numbered, n); err != nil {
+		return nil, err
 	}
 	out := &aged{Orders: n}
 	begin, span := orders[n].Time, orders[len(orders)-1].Time-orders[n].Time
@@ -62,6 +69,12 @@ func age(orders []rows.Order, newest float64, windows int, seed uint64, workers 
 			completion.Ridge(frozen, asked, pairs.DefaultRidge, workers), completion.Popularity(current)}
 		figures := completion.Recall(asked, items, methods, workers)
 		one.Current, one.Frozen, one.Popularity = figures[0], figures[1], figures[2]
+		if from < at {
+			var err error
+			if one.Embeddings, err = e.ask(ctx, orders[from:at], current, numbered[from:at]); err != nil {
+				return nil, fmt.Errorf("window until %s: %w", one.Until.Format(time.DateOnly), err)
+			}
+		}
 		out.Windows = append(out.Windows, one)
 		for _, o := range numbered[from:at] {
 			if err := addTo(o, current); err != nil {
@@ -97,5 +110,13 @@ func printAged(a *command.App, c *aged) error {
 			console.Count(one.Asked), one.Current.All, one.Frozen.All, one.Popularity.All, one.Current.One,
 			one.Frozen.One)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, one := range c.Windows {
+		if one.Embeddings != nil {
+			return printAgedEmbeddings(a, c)
+		}
+	}
+	return nil
 }

@@ -37,6 +37,7 @@ func ordersCommand(a *command.App) *cobra.Command {
 		flags   command.PipelineFlags
 		newest  float64
 		windows int
+		embed   bool
 		asJSON  bool
 	)
 	cmd := &cobra.Command{
@@ -54,11 +55,19 @@ With --windows the newest orders are asked about window by window, before they
 count: how good answers are that follow the orders ("current", as those of the role
 serve), and how they age if nothing follows ("frozen").
 
-The texts are not asked: a generation has learned from the newest orders as well.
+With --embeddings besides, embeddings are asked which links a window makes, before
+it counts: those of a generation of all orders before it ("current"), those of a
+generation of the orders before the first window as /similar serves it, with rows of
+orders that follow ("following"), and as it was ("frozen"). That builds a generation
+a window, with the configuration's encoder. Items that are first ordered in a window
+are known from then on. Texts are those of today, and so are stated links.
+
+Otherwise the texts are not asked: a generation has learned from the newest orders.
 At most 5,000 orders are asked about. Items that are no nodes count, too. The
 command holds all orders in memory. Nothing is stored.`,
 		Example: `  giantstream evaluate orders --store ./out
   giantstream evaluate orders --store ./out --newest 0.4 --windows 6
+  giantstream evaluate orders --store ./out --newest 0.4 --windows 6 --embeddings
   giantstream evaluate orders -c pipeline.yaml --newest 0.05 --json | jq '.figures[]'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,6 +76,9 @@ command holds all orders in memory. Nothing is stored.`,
 			}
 			if windows < 0 {
 				return command.UsageError(fmt.Errorf("--windows is %d; it must be 0 or more", windows))
+			}
+			if embed && windows == 0 {
+				return command.UsageError(errors.New("--embeddings asks window by window; give --windows, too"))
 			}
 			pipe, err := a.Open(cmd.Context(), &flags)
 			if err != nil {
@@ -77,7 +89,16 @@ command holds all orders in memory. Nothing is stored.`,
 				return err
 			}
 			if windows > 0 {
-				out, err := age(orders, newest, windows, pipe.Config.Train.Seed, pipe.Config.Train.Threads)
+				var e *ager
+				if embed {
+					if e, err = newAger(a, pipe); err != nil {
+						return err
+					}
+					defer e.close()
+				}
+				out, err := age(cmd.Context(), orders, newest, windows, pipe.Config.Train.Seed,
+					pipe.Config.Train.Threads, e)
+				pipe.Progress.Done()
 				switch {
 				case err != nil:
 					return err
@@ -100,6 +121,7 @@ command holds all orders in memory. Nothing is stored.`,
 	cmd.Flags().Float64Var(&newest, "newest", 0.1, "share of the orders, the newest, that are asked about")
 	cmd.Flags().IntVar(&windows, "windows", 0,
 		"split the time of the newest orders into as many windows, and ask about each before it counts")
+	cmd.Flags().BoolVar(&embed, "embeddings", false, "with --windows: ask embeddings, too, which takes a build a window")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -122,7 +144,7 @@ func readOrders(ctx context.Context, pipe *command.Pipeline) (all []rows.Order, 
 			if o.Deleted || len(o.Items) == 0 {
 				continue
 			}
-			kept := rows.Order{OrderID: strings.Clone(o.OrderID), Time: o.Time}
+			kept := rows.Order{OrderID: strings.Clone(o.OrderID), Time: o.Time, Customer: strings.Clone(o.Customer)}
 			for _, item := range o.Items {
 				kept.Items = append(kept.Items, strings.Clone(item))
 			}
@@ -141,7 +163,8 @@ func complete(orders []rows.Order, newest float64, seed uint64, workers int) (*c
 	if n < 1 {
 		return nil, errors.New("there are too few orders to count some and ask about others")
 	}
-	numbered, items := numberItems(orders, n)
+	numbered, ids := numberItems(orders, n)
+	items := len(ids)
 	x := pairs.New(items, 0)
 	for _, items := range numbered[:n] {
 		if _, err := x.Add(items, len(items)); err != nil {
@@ -169,14 +192,15 @@ func complete(orders []rows.Order, newest float64, seed uint64, workers int) (*c
 }
 
 // numberItems numbers the items of the first n orders, by name. Others are -1.
-func numberItems(orders []rows.Order, n int) (numbered [][]int32, items int) {
+func numberItems(orders []rows.Order, n int) (numbered [][]int32, ids []string) {
 	numbers := map[string]int32{}
 	for _, o := range orders[:n] {
 		for _, item := range o.Items {
 			numbers[item] = 0
 		}
 	}
-	for i, item := range slices.Sorted(maps.Keys(numbers)) {
+	ids = slices.Sorted(maps.Keys(numbers))
+	for i, item := range ids {
 		numbers[item] = int32(i)
 	}
 	numbered = make([][]int32, len(orders))
@@ -190,7 +214,7 @@ func numberItems(orders []rows.Order, n int) (numbered [][]int32, items int) {
 		}
 		slices.Sort(numbered[k])
 	}
-	return numbered, len(numbers)
+	return numbered, ids
 }
 
 func printCompleted(a *command.App, c *completed) error {

@@ -52,7 +52,7 @@ func TestAnswersAge(t *testing.T) {
 		orders = append(orders, rows.Order{OrderID: fmt.Sprint(k), Time: int64(k), Items: []string{
 			fmt.Sprintf("a%d", set), fmt.Sprintf("b%d", (set+season)%10), fmt.Sprintf("c%d", (set+season)%10)}})
 	}
-	got, err := age(orders, 0.5, 4, 1, 2)
+	got, err := age(t.Context(), orders, 0.5, 4, 1, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestAnswersAge(t *testing.T) {
 	if asked != 200 || last.Current.One != 1 || last.Frozen.One > 0.9 {
 		t.Errorf("%d asked; the last window finds %+v, and %+v without what came since", asked, last.Current, last.Frozen)
 	}
-	one, err := age(orders, 0.1, 1, 1, 1)
+	one, err := age(t.Context(), orders, 0.1, 1, 1, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestAnswersAge(t *testing.T) {
 	if want := all.Figures[len(all.Figures)-1]; one.Windows[0].Current != want || one.Windows[0].Asked != all.Asked {
 		t.Errorf("one window is %+v, without windows %+v", one.Windows[0].Current, want)
 	}
-	if _, err := age(orders[:3], 0.5, 4, 1, 1); err == nil {
+	if _, err := age(t.Context(), orders[:3], 0.5, 4, 1, 1, nil); err == nil {
 		t.Error("three orders make four windows")
 	}
 }
