@@ -78,7 +78,11 @@ func (t *Training) join(ctx context.Context, n table, model train.Encoder) (*hyb
 	if err != nil {
 		return nil, err
 	}
-	v.TextWeight, v.Behaviour, v.Directions = weight, t.Behaviour, t.Directions
+	if v.Behaviour, v.Directions = t.Behaviour, t.Directions; v.Behaviour != nil {
+		// What orders link is said by two views, and what the text says by the text alone.
+		weight += (1 - weight) * t.OrderedLinks
+	}
+	v.TextWeight = weight
 	if v.Vectors, t.vectors, err = t.weighVectors(ctx, n.pairs, v); err != nil {
 		return nil, err
 	}

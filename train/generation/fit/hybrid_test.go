@@ -8,6 +8,7 @@ import (
 	"giantstream/internal/graphdir"
 	"giantstream/internal/race"
 	"giantstream/train"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation/eval"
 	"giantstream/train/internal/graphtest"
 	"giantstream/train/numeric"
@@ -161,5 +162,25 @@ func TestHybridKeepsTextAndLearnsLinks(t *testing.T) {
 				t.Errorf("class accuracy %v", accuracy)
 			}
 		})
+	}
+}
+
+// Beside a view of orders, the text gets back what it has lost to links that orders make.
+func TestTheTextWeighsMoreBesideOrders(t *testing.T) {
+	race.SkipComputing(t)
+	g := sparseGraph(600, 5, 12, 0, 0.9, 3)
+	x := cluster(t, fitTexts(t, g, 32, resources()), g, 16, resources())
+	weight := func() float32 {
+		return trained(t, "hybrid", x, 1, 0).Encoder.(*hybrid.Encoder).Views().TextWeight
+	}
+	x.OrderedLinks = 0.5
+	alone := weight()
+	view, err := hybrid.NewItemView(1, 2, []uint64{numeric.HashString(g.IDs[0])}, []uint16{numeric.BF16(1), 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Behaviour = view
+	if beside, want := weight(), alone+(1-alone)/2; alone >= 1 || beside != want {
+		t.Errorf("the text weighs %v beside orders, not %v; alone %v", beside, want, alone)
 	}
 }

@@ -37,9 +37,10 @@ type Inputs struct {
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
 	// Behaviour, if not nil, is what the items of the graph are ordered with, for encoders that have a view of it.
-	// Directions make its rows.
-	Behaviour  *hybrid.ItemView
-	Directions *hybrid.Directions
+	// Directions make its rows, and OrderedLinks is the share of the links that orders make.
+	Behaviour    *hybrid.ItemView
+	Directions   *hybrid.Directions
+	OrderedLinks float32
 	// Vectors are the items' own vectors, for encoders that have views of them, each of the weight 1.
 	Vectors []hybrid.VectorView
 	// OpenParent opens the generation that embeddings are to be comparable with, which Train closes. It is nil, or

@@ -60,6 +60,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	if err := s.loadViews(ctx, t); err != nil {
 		return err
 	}
+	s.OrderedLinks = min(1, float32(linked.Ordered)/float32(max(1, linked.Links)))
 	r := t.TaskResources()
 	var space int64
 	s.Average = t.Doc.AveragedWith != 0
