@@ -1,8 +1,10 @@
 package answer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -50,6 +52,7 @@ func openGroups() *shopping {
 		}
 	}
 	w.nodes["new"] = rows.Row{NodeID: "new", Text: "a thing of word3 and word4"}
+	w.nodes[member(0, 0)] = rows.Row{NodeID: member(0, 0), Text: w.nodes["new"].Text}
 	first := window{}
 	for k := range 1200 {
 		o := groupOrder(w.r, k, w.r.IntN(buyerGroups))
@@ -138,6 +141,32 @@ func TestEmbeddingsFollowTheOrders(t *testing.T) {
 		}
 	}
 	atFirst := vectorsIn(w, c)
+
+	if _, err := c.texts.get(nil); !errors.Is(err, ErrTexts) {
+		t.Error(err)
+	}
+	update(t, c)
+	// A text, and an item that nobody has ordered, are compared with texts: what is ordered is no less like them.
+	for _, q := range []Like{{Text: w.nodes["new"].Text, Weight: 1}, {ID: "new", Weight: 1}} {
+		found, err := c.Similar([]Like{q}, Wanted{K: 3, Explain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(found.Neighbours, func(n Neighbour) bool { return n.ID == member(0, 0) })
+		if at < 0 || found.Neighbours[at].Cosine < 0.95 {
+			t.Errorf("%+v: the ordered item with the same text is not near: %+v", q, found.Neighbours)
+			continue
+		}
+		sum := found.Neighbours[at].Because.Rounding
+		for _, v := range found.Neighbours[at].Because.Views {
+			sum += v.Cosine
+		}
+		if math.Abs(sum-float64(found.Neighbours[at].Cosine)) > 1e-6 ||
+			math.Abs(found.Neighbours[at].Because.Rounding) > 0.05 {
+			t.Errorf("the reasons of %v add up to %v: %+v", found.Neighbours[at].Cosine, sum,
+				found.Neighbours[at].Because)
+		}
+	}
 
 	next := window{}
 	for k := range 30 {

@@ -113,6 +113,7 @@ type state struct {
 	// complements are those of the orders, nil for none.
 	complements *complements
 	behaviour   *behaviour // nil if orders change no embedding
+	beside      beside
 }
 
 // New returns an empty catalog.
@@ -151,7 +152,7 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
 	s := &state{generation: g.Following(), index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards),
 		next: make([]map[string]int64, c.opts.Shards), attributes: filter.NewTable(c.opts.Attributes)}
-	s.view = c.viewOf(s)
+	s.view, s.beside.views = c.viewOf(s), s.generation.Views()
 	var err error
 	if s.complements, err = c.complementsOf(ctx, g.Doc); err != nil {
 		return nil, err
@@ -416,6 +417,11 @@ func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.index.Apply(change)
+	for _, id := range w.ids {
+		if h, known := w.index.Handle(id); known {
+			w.beside.set(h, id)
+		}
+	}
 	for i, id := range w.attributeIDs {
 		if h, known := w.index.Handle(id); known {
 			w.attributes.Set(h, w.rows[i])

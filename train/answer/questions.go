@@ -98,13 +98,13 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 		return Nearest{}, err
 	}
 	if !w.Explain {
-		out, _, _, err := s.similar(like, &w)
+		out, _, err := s.similar(like, &w)
 		return out, err
 	}
 	if _, err := c.texts.get(nil); err != nil {
 		return Nearest{}, err
 	}
-	out, sum, vectors, err := s.similar(like, &w)
+	out, found, err := s.similar(like, &w)
 	if err != nil {
 		return Nearest{}, err
 	}
@@ -116,19 +116,26 @@ func (c *Catalog) Similar(like []Like, w Wanted) (Nearest, error) {
 	if err != nil {
 		return Nearest{}, err
 	}
-	return out, s.explain(out.Neighbours, sum, vectors, texts)
+	return out, s.explain(out.Neighbours, found, texts)
 }
 
-// similar is Similar without reasons. It returns what the answers are near to, and for reasons their vectors.
-func (s *state) similar(like []Like, w *Wanted) (out Nearest, sum []float32, vectors [][]float32, err error) {
+// found is what reasons are made of: what the answers are near to, and their vectors and lengths as the index has them.
+type found struct {
+	sum     []float32
+	vectors [][]float32
+	lengths []float32
+}
+
+// similar is Similar without reasons.
+func (s *state) similar(like []Like, w *Wanted) (out Nearest, f found, err error) {
 	texts, without, err := s.embedded(like)
 	if err != nil {
-		return out, nil, nil, err
+		return out, f, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if sum, err = s.sum(like, texts); err != nil {
-		return out, nil, nil, err
+	if f.sum, err = s.sum(like, texts); err != nil {
+		return out, f, err
 	}
 	var asked []string
 	for _, one := range like {
@@ -138,24 +145,30 @@ func (s *state) similar(like []Like, w *Wanted) (out Nearest, sum []float32, vec
 	}
 	p, err := s.pool(asked, w)
 	if err != nil {
-		return out, nil, nil, err
+		return out, f, err
 	}
-	var found []nearest.Neighbour
+	view := s.view
+	if without != "" {
+		view = ""
+	}
+	p.lengths = s.beside.lengths(s.has(like, view))
+	var near []nearest.Neighbour
 	if w.Diversity > 0 {
-		found = p.diverse(sum, w.Offset+w.K, w.Diversity)
+		near = p.diverse(f.sum, w.Offset+w.K, w.Diversity)
 	} else {
-		found = p.nearest(sum, w.Offset+w.K)
+		near = p.nearest(f.sum, w.Offset+w.K)
 	}
 	out = Nearest{Generation: s.generation.Doc.Generation, Filtered: p.filtered(w), Without: without}
-	for _, n := range found[min(w.Offset, len(found)):] {
-		out.Neighbours = append(out.Neighbours, Neighbour{ID: n.ID, Cosine: n.Cosine, Attributes: s.show(n.ID, w)})
+	for _, n := range near[min(w.Offset, len(near)):] {
+		out.Neighbours = append(out.Neighbours, Neighbour{ID: n.ID, Cosine: min(1, n.Cosine),
+			Attributes: s.show(n.ID, w)})
 		if w.Explain {
 			v := make([]float32, s.index.Dim())
 			s.index.Vector(n.ID, v)
-			vectors = append(vectors, v)
+			f.vectors, f.lengths = append(f.vectors, v), append(f.lengths, p.lengthOf(n.ID)/max(1, n.Cosine))
 		}
 	}
-	return out, sum, vectors, nil
+	return out, f, nil
 }
 
 // embedded returns the embeddings of the texts in their order.
@@ -245,6 +258,7 @@ type pool struct {
 	in       filter.Set      // nil for all
 	out      map[string]bool // ids of nodes that are none even so
 	distinct string
+	lengths  func(h int32) float32 // of the nodes beside the views that the question has, nil for 1
 }
 
 // pool returns the nodes that are wanted.
@@ -314,7 +328,7 @@ func (p *pool) nearest(v []float32, n int) []nearest.Neighbour {
 	if p.distinct != "" {
 		return p.nearestDistinct(v, n)
 	}
-	found := p.index.Search(v, n+len(p.out), p.in)
+	found := p.index.Search(v, n+len(p.out), p.in, p.lengths)
 	found = slices.DeleteFunc(found, func(one nearest.Neighbour) bool { return p.out[one.ID] })
 	return found[:min(n, len(found))]
 }
@@ -332,7 +346,7 @@ func (p *pool) nearestDistinct(v []float32, n int) (all []nearest.Neighbour) {
 	seen, _ := p.attributes.Distinct(p.distinct) // pool has checked the name
 	for len(all) < n {
 		const perValue = 4 // a guess: the fewer, the more rounds
-		found := p.index.Search(v, perValue*(n-len(all)), in)
+		found := p.index.Search(v, perValue*(n-len(all)), in, p.lengths)
 		if len(found) == 0 {
 			return all
 		}

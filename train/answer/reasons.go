@@ -57,9 +57,9 @@ const (
 	otherwise = "its embedding is not of the text that it has now"
 )
 
-// explain adds reasons to answers. sum is what they are near to, and vectors are theirs as the index has them.
-func (s *state) explain(answers []Neighbour, sum []float32, vectors [][]float32, texts []string) error {
-	q := slices.Clone(sum)
+// explain adds reasons to answers.
+func (s *state) explain(answers []Neighbour, f found, texts []string) error {
+	q := slices.Clone(f.sum)
 	numeric.Normalize(q)
 	ids := make([]string, len(answers))
 	for i, one := range answers {
@@ -71,8 +71,8 @@ func (s *state) explain(answers []Neighbour, sum []float32, vectors [][]float32,
 	}
 	for i := range answers {
 		one := &answers[i]
-		if one.WhyNot = whyNot(texts[i], &all[i], vectors[i]); one.WhyNot == "" {
-			one.Because = s.partsOf(&all[i], float64(one.Cosine))
+		if one.WhyNot = whyNot(texts[i], &all[i], f.vectors[i]); one.WhyNot == "" {
+			one.Because = s.partsOf(&all[i], float64(one.Cosine), float64(f.lengths[i]))
 		}
 	}
 	return nil
@@ -91,13 +91,13 @@ func whyNot(text string, c *parts.Cosine, stored []float32) string {
 	return ""
 }
 
-// partsOf names the parts of a cosine.
-func (s *state) partsOf(c *parts.Cosine, cosine float64) *Parts {
+// partsOf names the parts of a cosine, which are multiplied by the length of the answer.
+func (s *state) partsOf(c *parts.Cosine, cosine, length float64) *Parts {
 	out := &Parts{Views: []ViewPart{}, Rounding: cosine, NGrams: []NGramPart{}}
 	for _, v := range c.Views {
-		out.Views = append(out.Views, ViewPart{v.Name, v.Value})
-		if out.Rounding -= v.Value; v.OfNGrams {
-			out.Others += v.Value
+		out.Views = append(out.Views, ViewPart{v.Name, length * v.Value})
+		if out.Rounding -= length * v.Value; v.OfNGrams {
+			out.Others += length * v.Value
 		}
 	}
 	order := make([]int, len(c.NGrams))
@@ -109,8 +109,8 @@ func (s *state) partsOf(c *parts.Cosine, cosine float64) *Parts {
 	})
 	for _, k := range order[:min(len(order), maxReasons)] {
 		text, kind := s.ngram(int(c.NGrams[k]))
-		out.NGrams = append(out.NGrams, NGramPart{text, kind, c.Values[k]})
-		out.Others -= c.Values[k]
+		out.NGrams = append(out.NGrams, NGramPart{text, kind, length * c.Values[k]})
+		out.Others -= length * c.Values[k]
 	}
 	return out
 }

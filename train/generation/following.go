@@ -12,30 +12,33 @@ import (
 // have one each, as each is somewhere else. One goroutine calls Follow, and any may call the other methods.
 type Following struct {
 	*Generation
-	encoder *hybrid.Encoder // nil for an encoder that knows neither vectors nor what its rows of orders are made by
+	encoder *hybrid.Encoder // nil for an encoder all of whose views are of the text
 }
 
 // Following returns the generation as of its cut.
 func (g *Generation) Following() *Following {
 	f := &Following{Generation: g}
-	if e, is := g.Encoder.(*hybrid.Encoder); is && (len(e.Views().Vectors) > 0 || e.Views().Directions != nil) {
+	if e, is := g.Encoder.(*hybrid.Encoder); is && e.Views().Beside() > 0 {
 		f.encoder = e.Following()
 	}
 	return f
 }
 
 // TakesVectors says whether vectors of nodes change embeddings.
-func (f *Following) TakesVectors() bool {
-	return f.encoder != nil && len(f.encoder.Views().Vectors) > 0
-}
+func (f *Following) TakesVectors() bool { return len(f.Views().Vectors) > 0 }
 
 // Directions make rows of what nodes are ordered with, nil for a generation that knows of none: then orders change no
 // embedding.
 func (f *Following) Directions() *hybrid.Directions {
+	return f.Views().Directions
+}
+
+// Views are those of the encoder, none for one all of whose views are of the text.
+func (f *Following) Views() hybrid.Views {
 	if f.encoder == nil {
-		return nil
+		return hybrid.Views{}
 	}
-	return f.encoder.Views().Directions
+	return f.encoder.Views()
 }
 
 // OrderedRow is hybrid.Encoder.OrderedRow, and FollowOrders hybrid.Encoder.FollowOrders: for a generation that knows

@@ -15,7 +15,7 @@ func BenchmarkSearch(b *testing.B) {
 	q := 0
 	for b.Loop() {
 		q = (q + 7919) % n
-		if got := x.Search(vectors[q*dim:(q+1)*dim], 10, nil); len(got) != 10 {
+		if got := x.Search(vectors[q*dim:(q+1)*dim], 10, nil, nil); len(got) != 10 {
 			b.Fatal(got)
 		}
 	}
@@ -31,7 +31,23 @@ func BenchmarkSearchAmongSome(b *testing.B) {
 	q := 0
 	for b.Loop() {
 		q = (q + 7919) % n
-		if got := x.Search(vectors[q*dim:(q+1)*dim], 10, in); len(got) != 10 {
+		if got := x.Search(vectors[q*dim:(q+1)*dim], 10, in, nil); len(got) != 10 {
+			b.Fatal(got)
+		}
+	}
+}
+
+// A query that lacks numbers that vectors have is compared with all of them.
+func BenchmarkSearchWithLengths(b *testing.B) {
+	const n, dim = 100_000, 256
+	rng := rand.New(rand.NewPCG(1, 1))
+	vectors := clustered(rng, n, dim, 1000, 0.5)
+	x := trained(b, n, dim, names(n), vectors)
+	q := 0
+	for b.Loop() {
+		q = (q + 7919) % n
+		got := x.Search(vectors[q*dim:(q+1)*dim], 10, nil, func(h int32) float32 { return 1 + float32(h%2) })
+		if len(got) != 10 {
 			b.Fatal(got)
 		}
 	}

@@ -126,7 +126,7 @@ func TestSearchIsExactUpToTheCodes(t *testing.T) {
 	hits := 0
 	for q := range 100 {
 		query := vectors[q*dim : (q+1)*dim]
-		got, want := x.Search(query, k, nil), exact(ids, vectors, query, k)
+		got, want := x.Search(query, k, nil, nil), exact(ids, vectors, query, k)
 		if len(got) != k {
 			t.Fatalf("%d answers, want %d", len(got), k)
 		}
@@ -193,11 +193,11 @@ func TestHistoryDoesNotMatter(t *testing.T) {
 	}
 	for q := range 200 {
 		query := vectors[q*dim : (q+1)*dim]
-		if a, b := straight.Search(query, 20, nil), crooked.Search(query, 20, nil); !slices.Equal(a, b) {
+		if a, b := straight.Search(query, 20, nil, nil), crooked.Search(query, 20, nil, nil); !slices.Equal(a, b) {
 			t.Fatalf("query %d: %v and %v", q, a, b)
 		}
 	}
-	if got := straight.Search(vectors[:dim], 3, nil); got[0].ID != "0" || got[1].ID != "1" || got[2].ID != "10" {
+	if got := straight.Search(vectors[:dim], 3, nil, nil); got[0].ID != "0" || got[1].ID != "1" || got[2].ID != "10" {
 		t.Errorf("among equals the smaller ids come first; got %v", got)
 	}
 }
@@ -218,7 +218,7 @@ func TestProbesAreMeasured(t *testing.T) {
 				all := x.newSearch(query, k, nil)
 				all.scan(x.best(query), len(x.cells), 0)
 				want := all.done()
-				for _, g := range x.Search(query, k, nil) {
+				for _, g := range x.Search(query, k, nil, nil) {
 					if slices.ContainsFunc(want, func(w Neighbour) bool { return w.ID == g.ID }) {
 						hits++
 					}
@@ -237,19 +237,19 @@ func TestProbesAreMeasured(t *testing.T) {
 func TestSmallAndOddIndexes(t *testing.T) {
 	x := New(3)
 	x.Calibrate()
-	if got := x.Search([]float32{1, 0, 0}, 5, nil); len(got) != 0 {
+	if got := x.Search([]float32{1, 0, 0}, 5, nil, nil); len(got) != 0 {
 		t.Errorf("an empty index answers %v", got)
 	}
 	fill(t, x, []string{"a", "zero"}, []float32{2, 0, 0, 0, 0, 0})
-	if got := x.Search([]float32{1, 0, 0}, 5, nil); len(got) != 1 || got[0].ID != "a" ||
+	if got := x.Search([]float32{1, 0, 0}, 5, nil, nil); len(got) != 1 || got[0].ID != "a" ||
 		math.Abs(float64(got[0].Cosine-1)) > 1e-3 {
 		t.Errorf("got %v, want a alone", got)
 	}
 	for name, got := range map[string][]Neighbour{
-		"none is in":   x.Search([]float32{1, 0, 0}, 5, []uint64{0}),
-		"no answers":   x.Search([]float32{1, 0, 0}, 0, nil),
-		"length 0":     x.Search([]float32{0, 0, 0}, 5, nil),
-		"2 dimensions": x.Search([]float32{1, 0}, 5, nil),
+		"none is in":   x.Search([]float32{1, 0, 0}, 5, []uint64{0}, nil),
+		"no answers":   x.Search([]float32{1, 0, 0}, 0, nil, nil),
+		"length 0":     x.Search([]float32{0, 0, 0}, 5, nil, nil),
+		"2 dimensions": x.Search([]float32{1, 0}, 5, nil, nil),
 	} {
 		if len(got) != 0 {
 			t.Errorf("%s: %v", name, got)
@@ -317,7 +317,7 @@ func TestSearchAmongSome(t *testing.T) {
 				in := some(n, func(i int) bool { return value[i] >= ordered[n-int(share*n)] })
 				all := x.newSearch(vector(q), k, in)
 				all.compareAll()
-				got, want := x.Search(vector(q), k, in), all.done()
+				got, want := x.Search(vector(q), k, in, nil), all.done()
 				if len(got) != min(k, int(share*n)) || len(got) != len(want) {
 					t.Fatalf("%v of all, %s: %d answers, not %d", share, place, len(got), len(want))
 				}
@@ -347,12 +347,57 @@ func TestSearchFills(t *testing.T) {
 	ids, vectors := names(n), clustered(rng, n, dim, 2000, 0.05)
 	x := trained(t, n, dim, ids, vectors)
 	for _, k := range []int{1, 1000, n, n + 1} {
-		if got := x.Search(vectors[:dim], k, nil); len(got) != min(k, n) {
+		if got := x.Search(vectors[:dim], k, nil, nil); len(got) != min(k, n) {
 			t.Errorf("%d answers, not %d", len(got), k)
 		}
 		in := some(n, func(i int) bool { return i%2 == 0 })
-		if got := x.Search(vectors[:dim], k, in); len(got) != min(k, n/2) {
+		if got := x.Search(vectors[:dim], k, in, nil); len(got) != min(k, n/2) {
 			t.Errorf("%d answers among half, not %d", len(got), k)
 		}
+	}
+}
+
+// Half of the vectors have more numbers than queries, so that they are longer: they are found as the others are.
+func TestLengthsMakeUpForWhatQueriesLack(t *testing.T) {
+	const n, text, dim, k, more = 24_000, 32, 48, 10, 1.4
+	for name, spread := range map[string]float64{"tight": 0.2, "loose": 0.8} {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(5, 5))
+			texts, others := clustered(rng, n+200, text, 200, spread), clustered(rng, n, dim-text, 100, 0.5)
+			vectors, lengths := make([]float32, n*dim), make([]float32, n)
+			for i := range n {
+				row := vectors[i*dim : (i+1)*dim]
+				copy(row, texts[i*text:(i+1)*text])
+				if i%2 == 0 {
+					for j, v := range others[i*(dim-text) : (i+1)*(dim-text)] {
+						row[text+j] = more * v
+					}
+				}
+				lengths[i] = numeric.Normalize(row)
+			}
+			ids := names(n)
+			x := trained(t, n, dim, ids, vectors)
+			lengthOf := func(h int32) float32 {
+				i, _ := strconv.Atoi(x.ids[h])
+				return lengths[i]
+			}
+			longer := 0
+			for q := n; q < n+200; q++ {
+				query := make([]float32, dim)
+				copy(query, texts[q*text:(q+1)*text])
+				want := exact(ids, texts[:n*text], texts[q*text:(q+1)*text], k)
+				for rank, g := range x.Search(query, k, nil, lengthOf) {
+					if math.Abs(float64(g.Cosine-want[rank].Cosine)) > 0.01 {
+						t.Fatalf("query %d, rank %d: %v, want %v", q, rank, g, want[rank])
+					}
+					if i, _ := strconv.Atoi(g.ID); i%2 == 0 {
+						longer++
+					}
+				}
+			}
+			if share := float64(longer) / (200 * k); share < 0.4 || share > 0.6 {
+				t.Errorf("%.2f of the answers are longer", share)
+			}
+		})
 	}
 }

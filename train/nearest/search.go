@@ -24,27 +24,30 @@ const (
 
 // Search returns the k vectors that have the highest cosine with a query, best first. in says which handles may be an
 // answer, by bit h%64 of word h/64; nil for all. If there are k such vectors, k are returned. A query of length 0 has
-// no cosine with anything, and no answer.
+// no cosine with anything, and no answer. lengths, if not nil, is what the cosine of a handle is multiplied by: a
+// vector is longer than 1, say, where it has more numbers than the query. Then all vectors are compared, since cells
+// are of vectors that are alike in all numbers.
 //
 // If few may be an answer, or at most twice as many as a query without in sees, all of them are compared. Else the
 // cells are looked into, the best first, until as many that may be an answer were seen.
-func (x *Index) Search(query []float32, k int, in []uint64) []Neighbour {
+func (x *Index) Search(query []float32, k int, in []uint64, lengths func(handle int32) float32) []Neighbour {
 	unit := slices.Clone(query)
 	if k <= 0 || len(query) != x.dim || numeric.Normalize(unit) == 0 {
 		return nil
 	}
 	s := x.newSearch(unit, k, in)
+	s.lengths = lengths
 	switch { // count takes microseconds
-	case in == nil:
-		s.scan(x.best(unit), x.probes, k)
-	case x.count(in) < x.vectors/sparse:
+	case in != nil && x.count(in) < x.vectors/sparse:
 		s.compareAll()
-	case x.count(in) <= max(2*x.seen, few):
+	case lengths != nil, in != nil && x.count(in) <= max(2*x.seen, few):
 		all := make([]int32, len(x.cells))
 		for c := range all {
 			all[c] = int32(c)
 		}
 		s.scan(all, len(all), 0)
+	case in == nil:
+		s.scan(x.best(unit), x.probes, k)
 	default:
 		s.scan(x.best(unit), 0, max(2*x.seen, few, k))
 	}
@@ -54,10 +57,11 @@ func (x *Index) Search(query []float32, k int, in []uint64) []Neighbour {
 // search is a query on its way through the index.
 type search struct {
 	*Index
-	query []int16
-	scale float32
-	in    []uint64
-	found top
+	query   []int16
+	scale   float32
+	in      []uint64
+	lengths func(handle int32) float32
+	found   top
 }
 
 func (x *Index) newSearch(unit []float32, k int, in []uint64) *search {
@@ -124,6 +128,9 @@ func (s *search) compareAll() {
 // offer makes a row an answer if it is among the best so far.
 func (s *search) offer(b *block, r int, sum int32) {
 	score := float32(sum) * (b.scales[r] * s.scale)
+	if s.lengths != nil {
+		score *= s.lengths(b.handles[r])
+	}
 	if !s.found.full() || score >= s.found.heap[0].Cosine {
 		s.found.add(Neighbour{s.ids[b.handles[r]], score})
 	}

@@ -35,7 +35,7 @@ func timed(x *nearest.Index, query []float32, in []uint64) (found []nearest.Neig
 	ms = math.Inf(1)
 	for range 3 {
 		began := used()
-		found = x.Search(query, k, in)
+		found = x.Search(query, k, in, nil)
 		ms = min(ms, used()-began)
 	}
 	return found, ms

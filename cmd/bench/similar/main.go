@@ -250,7 +250,7 @@ func measure(dir string, dim, filters int) error {
 	hits := 0
 	for q := range queries {
 		start := time.Now()
-		found := x.Search(asked[q*dim:(q+1)*dim], k, nil)
+		found := x.Search(asked[q*dim:(q+1)*dim], k, nil, nil)
 		took[q] = time.Since(start).Seconds()
 		for _, m := range found {
 			if slices.Contains(truth[q*k:(q+1)*k], int32(number(m.ID))) {

@@ -175,6 +175,29 @@ func (v Views) writeItem(id string, u, views []float32) {
 	}
 }
 
+// Beside is how many views there are that are not of a text: Behaviour, if there is one, and Vectors.
+func (v Views) Beside() (n int) {
+	if v.Behaviour != nil {
+		n++
+	}
+	return n + len(v.Vectors)
+}
+
+// SquaresBeside writes, for each of these views, the square of its length in an item, whose views of the text have the
+// length 1 together: 0 where the item has none.
+func (v Views) SquaresBeside(id string, out []float32) {
+	if v.Behaviour != nil {
+		out[0] = v.Behaviour.square(id)
+		out = out[1:]
+	}
+	for k, own := range v.Vectors {
+		out[k] = 0
+		if own.Items.row(id) != nil {
+			out[k] = own.Items.weight * own.Items.weight
+		}
+	}
+}
+
 // lengthOf is the length of the views of a text, and 1 for a text without a known n-gram.
 func lengthOf(views []float32) float32 {
 	if length := math.Sqrt(float64(numeric.Dot(views, views))); length > 0 {

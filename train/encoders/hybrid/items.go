@@ -91,6 +91,15 @@ func (b *ItemView) row(id string) []uint16 {
 	return nil
 }
 
+// square is the square of the length of an item's row, times the weight.
+func (b *ItemView) square(id string) (sum float32) {
+	for _, v := range b.row(id) {
+		x := numeric.FromBF16(v)
+		sum += x * x
+	}
+	return sum * b.weight * b.weight
+}
+
 // widen writes a row, zeros for nil.
 func widen(row []uint16, out []float32) {
 	clear(out)

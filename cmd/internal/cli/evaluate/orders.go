@@ -121,7 +121,8 @@ command holds all orders in memory. Nothing is stored.`,
 	cmd.Flags().Float64Var(&newest, "newest", 0.1, "share of the orders, the newest, that are asked about")
 	cmd.Flags().IntVar(&windows, "windows", 0,
 		"split the time of the newest orders into as many windows, and ask about each before it counts")
-	cmd.Flags().BoolVar(&embed, "embeddings", false, "with --windows: ask embeddings, too, which takes a build a window")
+	cmd.Flags().BoolVar(&embed, "embeddings", false,
+		"with --windows: ask embeddings, too, which takes a build a window")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
