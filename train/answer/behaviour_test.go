@@ -168,6 +168,11 @@ func TestEmbeddingsFollowTheOrders(t *testing.T) {
 		}
 	}
 
+	basket, err := c.GoesWith([]string{"new"}, Wanted{K: 3})
+	if err != nil || !slices.ContainsFunc(basket.Items, func(one Complement) bool { return one.ID == member(0, 0) }) {
+		t.Errorf("with an item that nobody has ordered goes %+v, %v", basket, err)
+	}
+
 	next := window{}
 	for k := range 30 {
 		o := groupOrder(w.r, 5000+k, group)

@@ -73,6 +73,7 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	if err != nil {
 		return Basket{}, err
 	}
+	p.lengths = s.beside.lengths(s.has(likeEach(basket), ""))
 	found := s.complements.complete(basket, w.Explain)
 	if len(found) == 0 && mean == nil {
 		return Basket{}, fmt.Errorf("none of the %d nodes is in an order with another, and they have %w", len(basket),
@@ -96,7 +97,7 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 	v := make([]float32, s.index.Dim())
 	for i := range all {
 		if one := &all[i]; mean != nil && s.index.Vector(one.ID, v) {
-			share := textShare * numeric.Cosine(v, mean)
+			share := textShare * min(1, numeric.Cosine(v, mean)*float64(p.lengthOf(one.ID)))
 			if one.Score += share; one.Because != nil {
 				one.Because.Text = share
 			}
@@ -111,6 +112,15 @@ func (c *Catalog) GoesWith(basket []string, w Wanted) (Basket, error) {
 		all[i].Attributes = s.show(all[i].ID, &w)
 	}
 	return Basket{number, all, p.filtered(&w)}, nil
+}
+
+// likeEach asks about each node of a basket.
+func likeEach(basket []string) []Like {
+	like := make([]Like, len(basket))
+	for k, id := range basket {
+		like[k] = Like{ID: id, Weight: 1}
+	}
+	return like
 }
 
 func newComplement(id string, explain bool) Complement {
