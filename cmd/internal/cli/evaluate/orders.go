@@ -60,7 +60,9 @@ it counts: those of a generation of all orders before it ("current"), those of a
 generation of the orders before the first window as /similar serves it, with rows of
 orders that follow ("following"), and as it was ("frozen"). That builds a generation
 a window, with the configuration's encoder. Items that are first ordered in a window
-are known from then on. Texts are those of today, and so are stated links.
+are known from then on. Texts are those of today, and so are stated links. Asked are
+pairs of at least 5 orders of a window with a normalised PMI of 0.3, the 10 best of an
+item; fewer than 30 are "too few".
 
 Otherwise the texts are not asked: a generation has learned from the newest orders.
 At most 5,000 orders are asked about. Items that are no nodes count, too. The
