@@ -105,6 +105,7 @@ func TestEmbeddingsFollowTheOrders(t *testing.T) {
 	w, store := openGroups(), &memstore.Store{}
 	settings := shopSettings()
 	settings.Encoder, settings.Epochs = "hybrid", 1
+	settings.ProjectionDim, settings.EmbeddingDim = 64, 64 // with few axes, views are not kept apart
 	settings.FromOrders = &fit.FromOrders{Measure: pairs.Cosine, MinSupport: 2, MinAssociation: 0.05, MaxPartners: 5}
 	build := func() *generation.Generation {
 		return open(t, store, generationtest.Build(t, store, w.asShop(), settings))

@@ -180,7 +180,7 @@ func TestTheTextWeighsMoreBesideOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.Behaviour = view
-	if beside, want := weight(), alone+(1-alone)/2; alone >= 1 || beside != want {
+	if beside, want := weight(), alone+(orderedTextWeight-alone)/2; alone >= orderedTextWeight || beside != want {
 		t.Errorf("the text weighs %v beside orders, not %v; alone %v", beside, want, alone)
 	}
 }
