@@ -45,8 +45,10 @@ func (b *behaviour) follow(c *complements, items []int32) {
 		}
 		id := c.ids[items[k]]
 		row, other := b.generation.OrderedRow(id, numbers, associated.Value, c.live.Support(items[k]))
-		if delete(b.moved, id); other && c.isNode(id) {
+		if other && c.isNode(id) {
 			b.moved[id] = row
+		} else if !slices.Equal(b.moved[id], row) { // or else its embedding could not be made
+			delete(b.moved, id)
 		}
 	}
 }
@@ -58,8 +60,8 @@ func (c *Catalog) encodeMoved(s *state, now func() time.Time) error {
 	if b == nil || len(b.moved) == 0 {
 		return nil
 	}
-	began, n := now(), len(b.moved)
-	defer func() { s.complements.noteEncoded(n-len(b.moved), len(b.moved), now().Sub(began)) }()
+	began, encoded := now(), 0
+	defer func() { s.complements.noteEncoded(encoded, len(b.moved), now().Sub(began)) }()
 	ids := make([]string, 0, len(b.moved))
 	for id := range b.moved {
 		ids = append(ids, id)
@@ -79,16 +81,16 @@ func (c *Catalog) encodeMoved(s *state, now func() time.Time) error {
 		if err := s.encodeAgain(some, texts); err != nil {
 			return err
 		}
+		encoded += len(some)
 	}
 	return nil
 }
 
-// encodeAgain makes the embeddings of nodes that have moved.
+// encodeAgain makes the embeddings of nodes that have moved. Where it fails, they wait.
 func (s *state) encodeAgain(ids, texts []string) error {
 	var known, said []string
 	for k, id := range ids {
 		s.behaviour.generation.FollowOrders(id, s.behaviour.moved[id])
-		delete(s.behaviour.moved, id)
 		if texts[k] != "" {
 			known, said = append(known, id), append(said, texts[k])
 		}
@@ -101,5 +103,11 @@ func (s *state) encodeAgain(ids, texts []string) error {
 	for k, r := range records {
 		w.take(known[k], r.Vector)
 	}
-	return w.flush()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		delete(s.behaviour.moved, id)
+	}
+	return nil
 }

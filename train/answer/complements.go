@@ -204,11 +204,7 @@ func (c *complements) follow(shard int, stretch *Stretch) error {
 			lines = append(lines, pairs.Line{Item: c.intern(o.Items[k]), Time: time})
 		}
 		c.live.Grow(len(c.ids))
-		customer := uint64(0)
-		if o.Customer != "" {
-			customer = numeric.HashString(o.Customer)
-		}
-		if err := c.live.Set(key, customer, lines); err != nil {
+		if err := c.live.Set(key, generation.CustomerOf(&o), lines); err != nil {
 			return fmt.Errorf("order %q: %w", o.OrderID, err)
 		}
 	}
@@ -251,6 +247,9 @@ func (c *complements) solve(now func() time.Time, b *behaviour) (solved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := &c.stats
+	if f.Moved = 0; b != nil {
+		f.Moved = len(b.moved)
+	}
 	f.Orders, f.Items, f.Stale, f.Own = c.live.Orders(), len(c.ids), c.live.Stale(), c.live.Changed()
 	f.Solved, f.Seconds = f.Solved+int64(n), f.Seconds+last.Sub(began).Seconds()
 	return n > 0

@@ -147,11 +147,8 @@ func (a *ager) add(orders []rows.Order, numbered [][]int32) error {
 		for n, i := range numbered[k] {
 			lines[n].Item = i
 		}
-		customer := uint64(0)
-		if o.Customer != "" {
-			customer = numeric.HashString(o.Customer)
-		}
-		if err := errors.Join(a.live.Set(o.OrderID, customer, lines), addTo(numbered[k], a.earlier)); err != nil {
+		err := errors.Join(a.live.Set(o.OrderID, generation.CustomerOf(&o), lines), addTo(numbered[k], a.earlier))
+		if err != nil {
 			return err
 		}
 	}

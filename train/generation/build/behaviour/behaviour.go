@@ -116,11 +116,7 @@ func putDirections(out *sections.Writer, x graph.Numbering, d *hybrid.Directions
 func read(ctx context.Context, t *work.Task) (o *orders, err error) {
 	o = &orders{}
 	o.Incidence, o.hide, err = graph.ReadOrders(ctx, t, func(_ int32, r *rows.Order) {
-		customer := uint64(0)
-		if r.Customer != "" {
-			customer = numeric.HashString(r.Customer)
-		}
-		o.times, o.customers = append(o.times, r.Time), append(o.customers, customer)
+		o.times, o.customers = append(o.times, r.Time), append(o.customers, generation.CustomerOf(r))
 	})
 	if err != nil {
 		return nil, err
