@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Config is a pipeline's configuration. The comments on fields are short; Example describes each
 // field in full. The tag effect is the field's Effect: the one
@@ -421,6 +424,15 @@ func (c *Config) Mirror() string {
 		return c.Kafka.Topics.Mirror
 	}
 	return c.Pipeline + ".mirror"
+}
+
+// OrderedRows returns the topic in which the pipeline says what nodes are ordered with, "" without orders. A store
+// with another number of shards has another topic, since the pipeline alone knows of it.
+func (c *Config) OrderedRows() string {
+	if c.Ingest.Baskets.Topic == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s.ordered-%d", c.Pipeline, c.Shards)
 }
 
 // Keyed returns the topic with copies of the records of a source topic, <pipeline>.<topic>.keyed. Those of the nodes

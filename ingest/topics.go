@@ -25,6 +25,8 @@ type Topics struct {
 	OneKind []string
 	// External is the one of Further that has the vectors of an external model (package external); "" for none.
 	External string
+	// Ordered is the one of Further that says what nodes are ordered with (package ordered); "" for none.
+	Ordered string
 	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
 	// directed graph.
 	Mirror     string
@@ -55,6 +57,9 @@ func (t Topics) Filled() []string {
 	filled := t.Keyed()
 	if t.External != "" {
 		filled = append(filled, t.External)
+	}
+	if t.Ordered != "" {
+		filled = append(filled, t.Ordered)
 	}
 	return filled
 }
@@ -122,6 +127,11 @@ func (t Topics) Stating() []string {
 	return t.Inputs()
 }
 
+// Given are those of Stating that say what the pipeline cannot know: all but Ordered, which follows from the orders.
+func (t Topics) Given() []string {
+	return slices.DeleteFunc(t.Stating(), func(topic string) bool { return topic == t.Ordered })
+}
+
 // Inputs are the topics that a shard reads, in the order of Numbered.
 func (t Topics) Inputs() (topics []string) {
 	for _, topic := range t.Numbered() {
@@ -141,7 +151,7 @@ func (t Topics) Specs(shards int) []client.TopicSpec {
 		specs = append(specs, client.TopicSpec{Name: t.Canary, Partitions: shards, Flexible: true, Compacted: true})
 	}
 	for _, in := range t.Inputs() {
-		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards})
+		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards, Compacted: in == t.Ordered})
 	}
 	for _, source := range t.Sources() {
 		specs = append(specs, client.TopicSpec{Name: source, Partitions: shards, Flexible: true})

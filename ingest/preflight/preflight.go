@@ -37,7 +37,7 @@ func Check(ctx context.Context, o Options) (warnings []string, err error) {
 			return decode.Further(&o.Mapping, topic, o.Topics.NumberOf(topic), o.Limits, 1)
 		}
 	}
-	for _, topic := range o.Topics.Stating() {
+	for _, topic := range o.Topics.Given() {
 		warning, err := keys(ctx, o, topic, decoders[topic])
 		if warning != "" {
 			warnings = append(warnings, warning)

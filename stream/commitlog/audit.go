@@ -222,7 +222,7 @@ func (s *shardAudit) lostBoundary(ctx context.Context) error {
 	b := Boundary{Format: boundaryFormat, Shard: s.shard, Seq: oldest.Seq - 1, Digest: oldest.Previous,
 		Moved: oldest.Created}
 	if oldest.Committed != nil {
-		before := *oldest.Committed - oldest.Rows
+		before := *oldest.Committed - oldest.Changes()
 		b.Committed = &before
 	}
 	s.boundary = b
@@ -302,9 +302,9 @@ func (m *Manifest) continues(prev *Manifest) error {
 			return fmt.Errorf("%w: the offset of topic %q falls from %d to %d", ErrDamaged, topic, at, m.Next[topic])
 		}
 	}
-	if m.Committed != nil && prev.Committed != nil && *m.Committed != *prev.Committed+m.Rows {
+	if m.Committed != nil && prev.Committed != nil && *m.Committed != *prev.Committed+m.Changes() {
 		return fmt.Errorf("%w: %d rows were committed up to here, and %d by this one, but %d before", ErrDamaged,
-			*m.Committed, m.Rows, *prev.Committed)
+			*m.Committed, m.Changes(), *prev.Committed)
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ import (
 // SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of. Version 7 counts
 // orders; it keeps out programs that would lose their table where they merge rows. Version 8 has the same fields; it
 // keeps out programs that would lose the table of vectors, or the weights and kinds of links. Version 9 says which
-// orders count no more. Version 10 counts vectors.
-const ManifestFormat = 10
+// orders count no more. Version 10 counts vectors, and version 11 the rows that say what is known.
+const ManifestFormat = 11
 
 // removalManifestFormat is the first version whose programs note which merged objects they remove.
 const removalManifestFormat = 5
@@ -57,7 +57,9 @@ type Manifest struct {
 	// the objects of a table.
 	Objects []Object `json:"objects"`
 	// Rows counts those of nodes.
-	Rows       int64 `json:"rows"`
+	Rows int64 `json:"rows"`
+	// Again counts those of them that say what is known: their nodes are encoded again for what they are ordered with.
+	Again      int64 `json:"rows_again,omitempty"`
 	Generation int64 `json:"generation"`
 	// Nodes and Edges count the live facts in the shard's state after this window. Mirrored
 	// assertions do not count.
@@ -73,8 +75,8 @@ type Manifest struct {
 	OrderClock   int64        `json:"order_clock,omitempty"`
 	OrderHorizon rows.Horizon `json:"order_horizon,omitempty"`
 	Created      time.Time    `json:"created"`
-	// Committed is the sum of Rows of this manifest and of all before it, so that rows are counted without
-	// reading the log. It is missing where the log was begun in format 1.
+	// Committed is the sum of Changes of this manifest and of all before it, so that rows are counted
+	// without reading the log. It is missing where the log was begun in format 1.
 	Committed *int64 `json:"rows_committed,omitempty"`
 	// Previous is the Digest of manifest Seq-1, "" in the first manifest: the log is a chain.
 	Previous string `json:"previous,omitempty"`
@@ -84,6 +86,9 @@ type Manifest struct {
 
 // Digest is the SHA-256, in hexadecimal, of the manifest's object as it was read or encoded.
 func (m *Manifest) Digest() string { return m.digest }
+
+// Changes counts the rows of nodes that say something new.
+func (m *Manifest) Changes() int64 { return m.Rows - m.Again }
 
 // Follow makes the manifest the successor of prev, nil for the first: it sets what depends on prev, once
 // the number of rows is known.
@@ -97,7 +102,7 @@ func (m *Manifest) Follow(prev *Manifest) {
 		}
 		before = *prev.Committed
 	}
-	total := before + m.Rows
+	total := before + m.Changes()
 	m.Committed = &total
 }
 
@@ -214,6 +219,10 @@ func (m *Manifest) check() error {
 	if total := m.RowsOf(nodes); total != m.Rows {
 		return fmt.Errorf("%w: manifest %d of shard %d counts %d rows, its objects %d", ErrDamaged, m.Seq, m.Shard,
 			m.Rows, total)
+	}
+	if m.Again < 0 || m.Again > m.Rows {
+		return fmt.Errorf("%w: manifest %d of shard %d has %d rows, and %d of them again", ErrDamaged, m.Seq, m.Shard,
+			m.Rows, m.Again)
 	}
 	if err := checkTables(m.Objects); err != nil {
 		return fmt.Errorf("%w: manifest %d of shard %d: %w", ErrDamaged, m.Seq, m.Shard, err)

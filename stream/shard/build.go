@@ -17,18 +17,18 @@ import (
 // rows yields the rows of nodes that are due in a window, in ascending id order, as the state has them now.
 // One row is in memory at a time.
 func (s *state) rows(window int64) iter.Seq2[rows.Row, error] {
-	return dueRows(s, window, markDue, (*rowReader).row)
+	return dueRows(s, window, nodeMarks, (*rowReader).row)
 }
 
 // attributeRows is rows for the nodes of which nothing but attributes and event time has changed.
 func (s *state) attributeRows(window int64) iter.Seq2[rows.Attributes, error] {
-	return dueRows(s, window, markAttributes, (*rowReader).attributeRow)
+	return dueRows(s, window, string(markAttributes), (*rowReader).attributeRow)
 }
 
-func dueRows[R any](s *state, window int64, kind byte,
+func dueRows[R any](s *state, window int64, kinds string,
 	build func(r *rowReader, id string, n *pendingNode) (row R, known bool, err error)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
-		if err := yieldRows(s, window, kind, build, yield); err != nil && !errors.Is(err, errStopped) {
+		if err := yieldRows(s, window, kinds, build, yield); err != nil && !errors.Is(err, errStopped) {
 			var none R
 			yield(none, err)
 		}
@@ -38,8 +38,8 @@ func dueRows[R any](s *state, window int64, kind byte,
 // errStopped ends a walk whose consumer wants no more.
 var errStopped = errors.New("stopped")
 
-// yieldRows builds a row of every node that has a kind of mark.
-func yieldRows[R any](s *state, window int64, kind byte,
+// yieldRows builds a row of every node that has a mark of some kinds.
+func yieldRows[R any](s *state, window int64, kinds string,
 	build func(r *rowReader, id string, n *pendingNode) (row R, known bool, err error),
 	yield func(R, error) bool) (err error) {
 	defer s.guard.Catch(&err)
@@ -48,7 +48,7 @@ func yieldRows[R any](s *state, window int64, kind byte,
 		return engine.Failure(err)
 	}
 	defer func() { err = errors.Join(err, engine.Failure(r.close())) }()
-	return s.eachMark(window, kind, func(id string, n *pendingNode) error {
+	return s.eachMark(window, kinds, func(id string, n *pendingNode) error {
 		row, known, err := build(r, id, n)
 		if err != nil {
 			return fmt.Errorf("build the row of node %q: %w", id, engine.Failure(err))

@@ -156,6 +156,10 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 	if err != nil {
 		return err
 	}
+	err = s.state.eachMark(m.Seq, string(markAgain), func(string, *pendingNode) error { m.Again++; return nil })
+	if err != nil {
+		return err
+	}
 	attributes, _, err := commitlog.WriteObjects(ctx, s.opts.Store, rows.NodeAttributes, key, s.opts.maxRows, opts,
 		s.state.attributeRows(m.Seq))
 	if err != nil {

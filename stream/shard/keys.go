@@ -42,6 +42,8 @@ const (
 const (
 	// markDue: the row has changed and must be written.
 	markDue = 'd'
+	// markAgain: the row must be written as it is, so that the node is encoded again.
+	markAgain = 'a'
 	// markAttributes: of what the row says, nothing but attributes and event time has changed. A row of the
 	// attributes must be written, unless the node's own is.
 	markAttributes = 'p'
@@ -66,7 +68,10 @@ func outweighs(a, b byte) bool {
 }
 
 // marksByWeight are no mark and the kinds: a later one covers what an earlier one is for.
-const marksByWeight = "\x00spd"
+const marksByWeight = "\x00spad"
+
+// nodeMarks are the kinds of marks for which a node's own row is written.
+const nodeMarks = "ad"
 
 // iterate returns an iterator over one key space.
 func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {

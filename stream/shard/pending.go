@@ -262,10 +262,10 @@ func (p *pending) inOrder() []*pendingNode {
 	return p.changed
 }
 
-// marked returns the nodes with a kind of mark that is not yet written, in ascending order.
-func (p *pending) marked(kind byte) (due []*pendingNode) {
+// marked returns the nodes with a mark of some kinds that is not yet written, in ascending order.
+func (p *pending) marked(kinds string) (due []*pendingNode) {
 	for _, n := range p.inOrder() {
-		if n.mark == kind && !n.markWritten {
+		if n.mark != 0 && strings.IndexByte(kinds, n.mark) >= 0 && !n.markWritten {
 			due = append(due, n)
 		}
 	}

@@ -149,33 +149,45 @@ func (c *change) setVectors(m *mutation.Mutation) error {
 		c.lose(m.Version, v.at)
 		return nil
 	}
-	same := slices.Equal(v.all, m.Vectors)
-	c.vectors.add(v.all, -1)
+	before := v.all
+	c.vectors.add(before, -1)
 	c.vectors.add(m.Vectors, 1)
-	c.known.take(mutation.VectorBytes(m.Vectors) - mutation.VectorBytes(v.all))
+	c.known.take(mutation.VectorBytes(m.Vectors) - mutation.VectorBytes(before))
 	*v, r.changed = nodeVectors{set: true, at: m.Version, all: m.Vectors}, true
-	if same {
+	if slices.Equal(before, m.Vectors) {
 		return nil
 	}
 	c.won = true
 	if err := c.known.vectors.mark(c, r); err != nil {
 		return err
 	}
-	return c.markEncoded(m.ID)
+	if ordered(before) && ordered(m.Vectors) {
+		return c.markEncoded(m.ID, markAgain)
+	}
+	return c.markEncoded(m.ID, markDue)
+}
+
+// ordered says whether vectors say nothing but what a node is ordered with, which is known by the orders.
+func ordered(all []mutation.Vector) bool {
+	return !slices.ContainsFunc(all, func(v mutation.Vector) bool { return v.Name != rows.OrderedName })
 }
 
 // markEncoded notes that a node's row must be written, so that those who follow encode the node with the vectors that
-// have changed.
-func (c *change) markEncoded(id string) error {
+// have changed. Again counts rows that are there.
+func (c *change) markEncoded(id string, kind byte) error {
 	n := c.known.node(id)
 	h, err := c.known.header(n)
 	if err != nil {
 		return err
 	}
-	if !c.eager && !h.exists() {
-		return c.setMark(n, markSuspect)
+	switch {
+	case h.exists():
+	case c.eager:
+		kind = markDue
+	default:
+		kind = markSuspect
 	}
-	return c.mark(n)
+	return c.setMark(n, kind)
 }
 
 // vectorRows yields the rows of the vectors that are due in a window, ascending by node and input.

@@ -16,9 +16,14 @@ import (
 	"giantstream/stream/oracle"
 )
 
-// stateVectors lets a mutation state up to two short vectors.
+// stateVectors lets a mutation state up to two short vectors, or what its node is ordered with.
 func stateVectors(rng *rand.Rand, m mutation.Mutation) mutation.Mutation {
 	m.HasVectors = true
+	if rng.IntN(3) == 0 {
+		m.Vectors = append(m.Vectors, mutation.Vector{Name: rows.OrderedName, Precision: mutation.Float32,
+			Data: string([]byte{0, 0, byte(rng.IntN(3)), 0x3F})})
+		return m
+	}
 	if rng.IntN(3) > 0 {
 		m.Vectors = append(m.Vectors, mutation.Vector{Name: "image", Precision: mutation.Float16,
 			Data: string([]byte{byte(rng.IntN(3)), 0x3C})})
@@ -165,6 +170,63 @@ func TestVectorsMoveTheRowOfTheirNode(t *testing.T) {
 		}
 		if fmt.Sprint(got) != fmt.Sprint(step.want) {
 			t.Errorf("step %d: rows %v, want %v", i, got, step.want)
+		}
+	}
+}
+
+// TestOrderedRowsAreNoChanges: what a node is ordered with writes its row, which counts as a change only if something
+// else has changed in the window, too.
+func TestOrderedRowsAreNoChanges(t *testing.T) {
+	vectors := func(name string, x byte) record {
+		return record{{Op: mutation.SetAttributes, HasVectors: true,
+			Vectors: []mutation.Vector{{Name: name, Precision: mutation.Float32, Data: string([]byte{0, 0, x, 0x40})}}}}
+	}
+	type said struct {
+		in mutation.Input
+		record
+	}
+	ordered := func(x byte) said { return said{2, vectors(rows.OrderedName, x)} }
+	image := func(x byte) said { return said{3, vectors("image", x)} }
+	none := func(in mutation.Input) said { return said{in, record{{Op: mutation.SetAttributes, HasVectors: true}}} }
+	node := func(text, price string) said {
+		return said{0, record{{Op: mutation.PutNode, Text: text, Attributes: price}}}
+	}
+	gone := said{0, record{{Op: mutation.DeleteNode}}}
+	p := newPipeline(t, newBroker(1), 1)
+	s := openLone(t)
+	s.opts.Store = p.store
+	committed := int64(0)
+	for i, step := range []struct {
+		said        []said
+		rows, again int64
+	}{
+		{[]said{ordered(1)}, 0, 0}, // of no node
+		{[]said{ordered(2), node("a", "{}")}, 1, 0},
+		{[]said{ordered(3)}, 1, 1},
+		{[]said{ordered(3)}, 0, 0},
+		{[]said{ordered(4), ordered(5)}, 1, 1},
+		{[]said{ordered(6), node("b", "{}")}, 1, 0},
+		{[]said{node("c", "{}"), ordered(7)}, 1, 0},
+		{[]said{node("c", `{"price":1}`), ordered(8)}, 1, 1}, // a row of the attributes would be no change
+		{[]said{ordered(9), node("c", `{"price":2}`)}, 1, 1},
+		{[]said{image(1), ordered(10)}, 1, 0},
+		{[]said{ordered(11), image(2)}, 1, 0},
+		{[]said{none(2)}, 1, 1},
+		{[]said{none(3)}, 1, 0},
+		{[]said{ordered(12), gone}, 1, 0},
+		{[]said{ordered(13), node("d", "{}"), gone}, 1, 0},
+	} {
+		for k, what := range step.said {
+			s.say(what.in, int64(10*i+k), "n", what.record)
+		}
+		m, err := s.Commit(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed += step.rows - step.again
+		if m.Rows != step.rows || m.Again != step.again || *m.Committed != committed {
+			t.Errorf("step %d: %d rows, %d of them again, %d changes so far; want %d, %d and %d", i, m.Rows, m.Again,
+				*m.Committed, step.rows, step.again, committed)
 		}
 	}
 }

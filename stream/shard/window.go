@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,10 +25,9 @@ func (w *openWindow) full(limit Window) bool {
 
 // countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {
-	for _, kind := range []byte{markDue, markAttributes} {
-		if err := s.eachMark(window, kind, func(string, *pendingNode) error { n++; return nil }); err != nil {
-			return 0, err
-		}
+	err = s.eachMark(window, nodeMarks+string(markAttributes), func(string, *pendingNode) error { n++; return nil })
+	if err != nil {
+		return 0, err
 	}
 	if err := s.pending.orders.eachDue(s, window, func(orderID, *order) error { n++; return nil }); err != nil {
 		return 0, err
@@ -36,12 +36,12 @@ func (s *state) countMarks(window int64) (n int, err error) {
 	return n, err
 }
 
-// eachMark calls f with the id of every node that has a kind of mark in a window, in ascending order, and with
-// what is pending of it, nil for nothing. Pending marks belong to the open window.
-func (s *state) eachMark(window int64, kind byte, f func(id string, n *pendingNode) error) (err error) {
-	pending := s.pending.marked(kind)
+// eachMark calls f with the id of every node that has a mark of some kinds in a window, in ascending order, and
+// with what is pending of it, nil for nothing. Pending marks belong to the open window.
+func (s *state) eachMark(window int64, kinds string, f func(id string, n *pendingNode) error) (err error) {
+	pending := s.pending.marked(kinds)
 	if s.pending.spilled {
-		if pending, err = s.eachWrittenMark(window, kind, pending, f); err != nil {
+		if pending, err = s.eachWrittenMark(window, kinds, pending, f); err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *state) eachMark(window int64, kind byte, f func(id string, n *pendingNo
 
 // eachWrittenMark is eachMark for the nodes whose marks are in the files, and for those pending ones
 // that are not behind all of them. It returns the rest of those pending.
-func (s *state) eachWrittenMark(window int64, kind byte, pending []*pendingNode,
+func (s *state) eachWrittenMark(window int64, kinds string, pending []*pendingNode,
 	f func(id string, n *pendingNode) error) (rest []*pendingNode, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: markPrefix(spaceDirty, window),
 		UpperBound: markPrefix(spaceDirty, window+1)})
@@ -72,7 +72,8 @@ func (s *state) eachWrittenMark(window int64, kind byte, pending []*pendingNode,
 		if err != nil {
 			return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
 		}
-		if markOf(value) != kind {
+		kind := markOf(value)
+		if kind == 0 || strings.IndexByte(kinds, kind) < 0 {
 			continue
 		}
 		id := string(it.Key()[markKeyPrefix:])

@@ -19,6 +19,9 @@ type behaviour struct {
 	numbers []int32
 	// moved are the rows of items whose embeddings have yet to be made of them, by ids.
 	moved map[string][]uint16
+	// halted: embeddings cannot be made of the texts.
+	halted bool
+	log    *logged
 }
 
 // newBehaviour returns nil for a generation whose embeddings no orders change.
@@ -26,12 +29,12 @@ func newBehaviour(g *generation.Following, c *complements) *behaviour {
 	if c == nil || c.live == nil || g.Directions() == nil {
 		return nil
 	}
-	return &behaviour{generation: g, moved: map[string][]uint16{}}
+	return &behaviour{generation: g, moved: map[string][]uint16{}, log: newLogged(g)}
 }
 
 // follow makes new rows of items that were solved.
 func (b *behaviour) follow(c *complements, items []int32) {
-	if b == nil {
+	if b == nil || b.halted {
 		return
 	}
 	for k := len(b.numbers); k < len(c.hashes); k++ {
@@ -74,7 +77,7 @@ func (c *Catalog) encodeMoved(s *state, now func() time.Time) error {
 			return nil
 		}
 		if err != nil {
-			s.behaviour = nil // rather than read all texts again and again
+			b.halted = true // rather than read all texts again and again
 			clear(b.moved)
 			return fmt.Errorf("embeddings do not follow the orders before the next generation: %w", err)
 		}
@@ -108,6 +111,7 @@ func (s *state) encodeAgain(ids, texts []string) error {
 	}
 	for _, id := range ids {
 		delete(s.behaviour.moved, id)
+		s.behaviour.log.compare(id)
 	}
 	return nil
 }

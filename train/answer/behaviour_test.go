@@ -66,6 +66,20 @@ func openGroups() *shopping {
 	return w
 }
 
+// build builds a generation of all there is, with a view of the orders.
+func (w *shopping) build(t *testing.T, store *memstore.Store) *generation.Generation {
+	t.Helper()
+	settings := shopSettings()
+	settings.Encoder, settings.Epochs = "hybrid", 1
+	settings.ProjectionDim, settings.EmbeddingDim = 64, 64 // with few axes, views are not kept apart
+	settings.FromOrders = &fit.FromOrders{Measure: pairs.Cosine, MinSupport: 2, MinAssociation: 0.05, MaxPartners: 5}
+	g := open(t, store, generationtest.Build(t, store, w.asShop(), settings))
+	if b := g.Doc.Graph.Orders.Behaviour; b == nil || b.Weight == 0 {
+		t.Fatalf("the view of the orders is %+v: nothing can follow them", b)
+	}
+	return g
+}
+
 // vectorsIn returns the embeddings of a catalog by id.
 func vectorsIn(w *shopping, c *Catalog) map[string][]float32 {
 	all, s := map[string][]float32{}, c.now.Load()
@@ -103,17 +117,8 @@ func sameVectors(a, b map[string][]float32) (differ int) {
 func TestEmbeddingsFollowTheOrders(t *testing.T) {
 	race.SkipComputing(t)
 	w, store := openGroups(), &memstore.Store{}
-	settings := shopSettings()
-	settings.Encoder, settings.Epochs = "hybrid", 1
-	settings.ProjectionDim, settings.EmbeddingDim = 64, 64 // with few axes, views are not kept apart
-	settings.FromOrders = &fit.FromOrders{Measure: pairs.Cosine, MinSupport: 2, MinAssociation: 0.05, MaxPartners: 5}
-	build := func() *generation.Generation {
-		return open(t, store, generationtest.Build(t, store, w.asShop(), settings))
-	}
+	build := func() *generation.Generation { return w.build(t, store) }
 	served, now := build(), time.Unix(0, 0)
-	if b := served.Doc.Graph.Orders.Behaviour; b == nil || b.Weight == 0 {
-		t.Fatalf("the view of the orders is %+v: nothing can follow them", b)
-	}
 	options := Options{Store: store, Log: w.log, Shards: 1, Complements: true, FollowOrders: true, Exact: true,
 		Generation: func() *generation.Generation { return served },
 		Now:        func() time.Time { now = now.Add(10 * time.Millisecond); return now }}

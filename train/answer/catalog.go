@@ -102,6 +102,7 @@ type state struct {
 	generation *generation.Following
 	seq        []int64 // by shard: the newest manifest that is in the index
 	drift      drift   // of what came after the generation's cut
+	answers    bool    // questions have been answered; Update alone uses it
 	view       string  // that a vector of a text is of, "" for none
 
 	mu    sync.RWMutex   // of what follows: questions read it, and Update alone writes it
@@ -138,6 +139,7 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 		return changed && !loads, err
 	}
 	// Changes after the cut come first, so that no answer goes back in time.
+	s.answers = true
 	c.now.Store(s)
 	c.tell()
 	clock := ambient.Clock(c.opts.Now)
@@ -284,7 +286,7 @@ func (s *state) follow(shard int, stretch *Stretch) error {
 			if err != nil {
 				return err
 			}
-			s.generation.Follow(&v)
+			s.followVectors(&v)
 		}
 	}
 	w := s.writer()
@@ -301,6 +303,23 @@ func (s *state) follow(shard int, stretch *Stretch) error {
 	}
 	s.seq[shard] = stretch.To
 	return nil
+}
+
+// followVectors lets a node have other vectors. Once items are solved here, what they are ordered with is known better
+// than the log has it.
+func (s *state) followVectors(v *rows.Vectors) {
+	b := s.behaviour
+	if b == nil {
+		s.generation.Follow(v)
+		return
+	}
+	row, own, ok := s.generation.SaysOrdered(v)
+	if !ok || !s.answers {
+		s.generation.Follow(v)
+	}
+	if ok {
+		b.log.note(v.NodeID, stated{row, own, v.EventTime})
+	}
 }
 
 // writer brings records into the index, a batch at a time.

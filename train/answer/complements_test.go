@@ -25,6 +25,7 @@ type windows []window
 type window struct {
 	nodes   []rows.Row
 	orders  []rows.Order
+	vectors []rows.Vectors
 	horizon rows.Horizon
 }
 
@@ -43,6 +44,13 @@ func (l *windows) Stretches(_ context.Context, _ int, after int64) iter.Seq2[Str
 				Orders: func(yield func(rows.Order, error) bool) {
 					for _, o := range w.orders {
 						if !yield(o, nil) {
+							return
+						}
+					}
+				},
+				Vectors: func(yield func(rows.Vectors, error) bool) {
+					for _, v := range w.vectors {
+						if !yield(v, nil) {
 							return
 						}
 					}

@@ -22,6 +22,8 @@ func CustomerOf(o *rows.Order) uint64 {
 type Following struct {
 	*Generation
 	encoder *hybrid.Encoder // nil for an encoder all of whose views are of the text
+	// ordered is the input that says what nodes are ordered with, 0 before it has said so.
+	ordered int32
 }
 
 // Following returns the generation as of its cut.
@@ -33,8 +35,8 @@ func (g *Generation) Following() *Following {
 	return f
 }
 
-// TakesVectors says whether vectors of nodes change embeddings.
-func (f *Following) TakesVectors() bool { return len(f.Views().Vectors) > 0 }
+// TakesVectors says whether vectors of nodes change embeddings, or what they say that nodes are ordered with.
+func (f *Following) TakesVectors() bool { return len(f.Views().Vectors) > 0 || f.Directions() != nil }
 
 // Directions make rows of what nodes are ordered with, nil for a generation that knows of none: then orders change no
 // embedding.
@@ -50,8 +52,8 @@ func (f *Following) Views() hybrid.Views {
 	return f.encoder.Views()
 }
 
-// OrderedRow is hybrid.Encoder.OrderedRow, and FollowOrders hybrid.Encoder.FollowOrders: for a generation that knows
-// Directions.
+// OrderedRow is hybrid.Encoder.OrderedRow, FollowOrders hybrid.Encoder.FollowOrders, and Ordered
+// hybrid.Encoder.Ordered: for a generation that knows Directions.
 func (f *Following) OrderedRow(id string, numbers []int32, values []float32, orders int) (row []uint16, other bool) {
 	return f.encoder.OrderedRow(id, numbers, values, orders)
 }
@@ -59,8 +61,38 @@ func (f *Following) OrderedRow(id string, numbers []int32, values []float32, ord
 // FollowOrders lets a node have the row that OrderedRow has returned.
 func (f *Following) FollowOrders(id string, row []uint16) { f.encoder.FollowOrders(id, row) }
 
-// Follow lets a node have the vectors that an input states in a row that was committed after the cut.
+// Ordered returns the row that a node is embedded with now, and that of the generation's cut.
+func (f *Following) Ordered(id string) (now, own []uint16) { return f.encoder.Ordered(id) }
+
+// Follow lets a node have the vectors that an input states in a row that was committed after the cut, and what it says
+// that the node is ordered with.
 func (f *Following) Follow(r *rows.Vectors) {
+	switch row, own, ok := f.SaysOrdered(r); {
+	case !ok:
+		f.FollowVectors(r)
+	case own:
+		f.encoder.UnfollowOrders(r.NodeID)
+	default:
+		f.encoder.FollowOrders(r.NodeID, row)
+	}
+}
+
+// SaysOrdered returns what vectors say that their node is ordered with, if that is what they say. Of a row by the
+// directions of another generation nothing is known but that the generation's own counts.
+func (f *Following) SaysOrdered(r *rows.Vectors) (row []uint16, own, ok bool) {
+	of, row, ok := r.Ordered()
+	switch {
+	case f.Directions() == nil:
+		return nil, false, false
+	case ok:
+		f.ordered = r.Input
+		return row, of != f.Doc.Generation, true
+	}
+	return nil, true, f.ordered != 0 && r.Input == f.ordered
+}
+
+// FollowVectors is Follow without what nodes are ordered with.
+func (f *Following) FollowVectors(r *rows.Vectors) {
 	if f.encoder == nil {
 		return
 	}

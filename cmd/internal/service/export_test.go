@@ -79,7 +79,7 @@ func TestExportAsOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Topics = export.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
+		o.Topics = export.Topics{Inputs: in.Feed.Topics.Given(), Source: in,
 			Undirected: r.old.Ingest.Undirected, Partition: client.Partition}
 		doc, err := export.Run(t.Context(), o)
 		return doc, into, errors.Join(err, detach())

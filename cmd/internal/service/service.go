@@ -232,9 +232,23 @@ func (s *Service) makeParts(o Options, pipeline owner.Pipeline) error {
 		Attributes: attributes, Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,
 		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Registry: s.metrics,
 		Fail: func(err error) { _ = s.fail(err) }, Log: s.log}
+	teller, err := s.teller()
+	if err != nil {
+		return err
+	}
 	s.answer = &answering.Answer{Store: s.store, Served: s.served, Settings: s.settings, HTTP: s.cfg.HTTP, Health: s,
-		Texts: texts, Live: s.live, Registry: s.metrics, Exemplars: s.cfg.Telemetry.Traces.Exemplars, Log: s.log}
+		Texts: texts, Teller: teller, Live: s.live, Registry: s.metrics,
+		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Log: s.log}
 	return nil
+}
+
+// teller is how this process tells what items are ordered with, nil without orders.
+func (s *Service) teller() (*answering.Teller, error) {
+	if s.topics.Ordered == "" {
+		return nil, nil
+	}
+	right, err := process.Lease(s.store, answering.OrderedLease, s.log)
+	return &answering.Teller{Topic: s.topics.Ordered, Client: s.client, Right: right, Log: s.log}, err
 }
 
 // membership is that of this process in its consumer groups. Its members publish the same attributes.
@@ -261,7 +275,7 @@ func (s *Service) joinParts() {
 		s.answer.Shards = s.cfg.Shards
 		if !s.topics.Repartitioned() {
 			s.answer.Ends = func(ctx context.Context) (map[string][]int64, error) {
-				return s.client.EndOffsets(ctx, s.topics.Stating()...)
+				return s.client.EndOffsets(ctx, s.topics.Given()...)
 			}
 		}
 	}

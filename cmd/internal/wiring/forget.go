@@ -64,8 +64,8 @@ func (t TopicRecords) Records(ctx context.Context, topic string, partition int) 
 func ScannedTopics(cfg *config.Config) (topics [][2]string) {
 	t := TopicsOf(cfg)
 	all := [][2]string{{t.Embeddings, "embeddings topic"}, {t.Canary, "canary topic"},
-		{t.DeadLetters, "dead letters"}, {t.Mirror, "mirror topic"}}
-	for _, topic := range t.Stating() {
+		{t.DeadLetters, "dead letters"}, {t.Mirror, "mirror topic"}, {t.Ordered, "topic of rows of orders"}}
+	for _, topic := range t.Given() {
 		if t.Copied(topic) {
 			all = append(all, [2]string{topic, "copy of an input"})
 		}

@@ -17,6 +17,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/external"
+	"giantstream/ingest/ordered"
 	"giantstream/ingest/preview"
 	"giantstream/internal/ambient"
 	"giantstream/stream/mutation"
@@ -48,6 +49,9 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	}
 	if t.External != "" {
 		t.Further = append(t.Further, t.External)
+	}
+	if t.Ordered = cfg.OrderedRows(); t.Ordered != "" {
+		t.Further = append(t.Further, t.Ordered)
 	}
 	return t
 }
@@ -105,6 +109,9 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 	if topic := cfg.ExternalVectors(); topic != "" {
 		ofTopics[topic] = external.Mapping(in.External.Dimensions)
 	}
+	if topic := cfg.OrderedRows(); topic != "" {
+		ofTopics[topic] = ordered.Mapping()
+	}
 	for _, text := range in.Nodes.Attributes {
 		if a, err := decode.ParseAttribute(text); err == nil { // else mappingFaults has it
 			ofNodes = append(ofNodes, a)
@@ -149,7 +156,8 @@ func ordersOf(cfg *config.Config) map[string]decode.OrderMapping {
 // some record must have.
 func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 	mapping, limits := MappingOf(cfg)
-	delete(mapping.Attributes, cfg.ExternalVectors()) // the pipeline itself fills the topic
+	delete(mapping.Attributes, cfg.ExternalVectors()) // the pipeline itself fills these topics
+	delete(mapping.Attributes, cfg.OrderedRows())
 	o := preview.Options{Mapping: mapping, Limits: limits, Records: records, Rows: rows}
 	standard, _ := MappingOf(new(config.Default()))
 	for name, differ := range map[string]bool{
@@ -272,7 +280,7 @@ func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, files b
 		dir = cfg.Kafka.DataDir
 	}
 	topics := TopicsOf(cfg)
-	ids, err := c.Identify(ctx, topics.Stating()...)
+	ids, err := c.Identify(ctx, topics.Given()...)
 	if err != nil {
 		return backfill.Stats{}, err
 	}
@@ -281,7 +289,7 @@ func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, files b
 		return backfill.Stats{}, err
 	}
 	var epoch []string
-	for _, topic := range topics.Stating() {
+	for _, topic := range topics.Given() {
 		epoch = append(epoch, ids[topic].ID)
 	}
 	return backfill.Run(ctx, backfill.Options{

@@ -65,7 +65,7 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 }
 
 // renameInputs gives the further inputs of the old pipeline the names that they have in the new one. A topic of orders
-// may have another name.
+// may have another name, and the one of what is ordered with what has.
 func renameInputs(inputs []string, old, cfg *config.Config) {
 	for i, name := range inputs {
 		topic := name
@@ -76,6 +76,10 @@ func renameInputs(inputs []string, old, cfg *config.Config) {
 		}
 		if topic == old.Ingest.Baskets.Topic && cfg.Ingest.Baskets.Topic != "" {
 			topic = cfg.Ingest.Baskets.Topic
+		}
+		if name == old.OrderedRows() {
+			inputs[i] = cfg.OrderedRows()
+			continue
 		}
 		inputs[i] = ReadTopic(cfg, topic)
 	}

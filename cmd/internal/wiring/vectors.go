@@ -8,6 +8,7 @@ import (
 	"giantstream/config"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/external"
+	"giantstream/sink/rows"
 )
 
 // topicVector is a vector that a topic of attributes has.
@@ -62,6 +63,8 @@ func vectorFaults(cfg *config.Config) (faults []config.Fault) {
 			what = err.Error()
 		case v.Name == external.Name && cfg.Ingest.External.Model != "":
 			what = fmt.Sprintf("vector %s is that of the model of ingest.external; give this one another name", v.Name)
+		case v.Name == rows.OrderedName && cfg.OrderedRows() != "":
+			what = fmt.Sprintf("vector %s is what nodes are ordered with; give this one another name", v.Name)
 		case slices.Contains(names, v.Name):
 			what = fmt.Sprintf("vector %s is given twice: it belongs to one input", v.Name)
 		case count[topic] > decode.MaxVectors:

@@ -103,3 +103,12 @@ func (e *Encoder) OrderedRow(id string, numbers []int32, values []float32, order
 // FollowOrders has an item have another row of Behaviour, nil for none. It is a method of what Following returns. Texts
 // may be encoded beside it.
 func (e *Encoder) FollowOrders(id string, row []uint16) { e.views.Behaviour.follow(id, row) }
+
+// UnfollowOrders has an item have the row again that it had before FollowOrders.
+func (e *Encoder) UnfollowOrders(id string) { e.views.Behaviour.unfollow(id) }
+
+// Ordered returns the row of Behaviour that an item has now, and its own, which it has without FollowOrders: nil for
+// none.
+func (e *Encoder) Ordered(id string) (now, own []uint16) {
+	return e.views.Behaviour.row(id), e.views.Behaviour.own(numeric.HashString(id))
+}

@@ -68,6 +68,9 @@ func (b *ItemView) following() *ItemView {
 // follow has an item have another row, or none. Rows may be read beside it.
 func (b *ItemView) follow(id string, row []uint16) { b.newer.Store(numeric.HashString(id), row) }
 
+// unfollow has an item have its own row again.
+func (b *ItemView) unfollow(id string) { b.newer.Delete(numeric.HashString(id)) }
+
 // Hashes are those of the items' ids, not to be changed.
 func (b *ItemView) Hashes() []uint64 { return b.hashes }
 
@@ -85,6 +88,11 @@ func (b *ItemView) row(id string) []uint16 {
 			return newer.([]uint16)
 		}
 	}
+	return b.own(hash)
+}
+
+// own is the row that the view was made with.
+func (b *ItemView) own(hash uint64) []uint16 {
 	if k, ok := slices.BinarySearch(b.hashes, hash); ok {
 		return b.rows[k*b.dim : (k+1)*b.dim]
 	}

@@ -159,7 +159,7 @@ func openTopics(ctx context.Context, pipe *command.Pipeline) (t export.Topics, d
 	if err != nil {
 		return t, nil, err
 	}
-	t = export.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
+	t = export.Topics{Inputs: in.Feed.Topics.Given(), Source: in,
 		Undirected: pipe.Config.Ingest.Undirected, Partition: client.Partition}
 	if err := uncompacted(ctx, in, t.Inputs); err != nil {
 		return t, nil, errors.Join(err, detach())

@@ -43,6 +43,8 @@ type Answer struct {
 	Texts    *answer.TextModel
 	Live     *live.View
 	Registry *prometheus.Registry
+	// Teller tells what items are ordered with, nil for a pipeline without orders.
+	Teller *Teller
 	// Exemplars are shown at /metrics.
 	Exemplars bool
 	Log       *slog.Logger
@@ -61,6 +63,9 @@ func (a *Answer) Open() {
 			Generation: a.Served.Current, Complements: true, FollowOrders: true,
 			Texts: a.countAsked(), Attributes: wiring.AttributesOf(a.Settings.Get())})
 		a.registerFollowing()
+		if a.Teller != nil {
+			a.Teller.register(a.Registry, a.Catalog)
+		}
 		a.observer.follow(a.Registry, time.Now)
 	}
 }
@@ -124,6 +129,9 @@ func (a *Answer) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if a.Catalog != nil {
 		g.Go(func() error { return a.followCatalog(ctx) })
+		if a.Teller != nil {
+			g.Go(func() error { return a.Teller.run(ctx, a.Catalog) })
+		}
 	}
 	if a.HTTP.Listen != "" {
 		g.Go(func() error { return a.serveHTTP(ctx) })

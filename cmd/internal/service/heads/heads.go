@@ -104,8 +104,8 @@ func (h *Heads) Newest(ctx context.Context, shard int) (*commitlog.Manifest, err
 	}
 }
 
-// RowsSince returns how many rows a shard has committed after manifest cut. It reads the manifests after cut
-// only where they do not say how many rows were committed before them.
+// RowsSince returns how many rows that say something new a shard has committed after manifest cut. It reads the
+// manifests after cut only where they do not say how many rows were committed before them.
 func (h *Heads) RowsSince(ctx context.Context, shard int, cut int64) (int64, error) {
 	l := h.log(shard)
 	l.mu.Lock()
@@ -123,7 +123,7 @@ func (h *Heads) RowsSince(ctx context.Context, shard int, cut int64) (int64, err
 		if err != nil || m == nil {
 			return l.rows, err
 		}
-		if l.rows += m.Rows; m.Committed != nil && l.head != nil && l.head.Committed != nil {
+		if l.rows += m.Changes(); m.Committed != nil && l.head != nil && l.head.Committed != nil {
 			l.rows += *l.head.Committed - *m.Committed
 			m = l.head
 		}

@@ -17,8 +17,7 @@ const RefreshLease = "refresh"
 
 // OpenLease opens that lease for this process.
 func OpenLease(store sink.Store, log *slog.Logger) (*lease.Lease, error) {
-	return lease.New(lease.Options{Store: store, Name: RefreshLease, Holder: process.Name(),
-		Process: process.ID(), Ended: process.Ended, Log: log})
+	return process.Lease(store, RefreshLease, log)
 }
 
 // HoldRefresh takes the refresh lease for a command that builds a generation by hand. If another

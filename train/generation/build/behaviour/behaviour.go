@@ -26,7 +26,7 @@ import (
 // The settings of the view, chosen on two months of a shop's invoices (docs/MEASUREMENTS.md, "Orders as a view").
 const (
 	// dim is the number of directions.
-	dim = 128
+	dim = rows.OrderedDim
 	// sampleRows and sampleItems bound what the directions are fitted on: rows, and items that these name.
 	sampleRows  = 1 << 15
 	sampleItems = 1 << 17

@@ -125,6 +125,9 @@ func count(ctx context.Context, t *work.Task) (views []View, err error) {
 	of := map[View]int{}
 	err = eachRow(ctx, t, func(r *rows.Vectors) error {
 		for i, name := range r.Names {
+			if name == rows.OrderedName {
+				continue // the orders say it
+			}
 			of[View{Name: name, Input: r.Input, Length: lengthOf(r, i)}]++
 		}
 		return nil
