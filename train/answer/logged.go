@@ -176,16 +176,3 @@ func (c *Catalog) Untold() int {
 	defer s.behaviour.log.mu.Unlock()
 	return len(s.behaviour.log.far) + len(s.behaviour.log.near)
 }
-
-// Embedding returns the embedding of a node as the index has it, which rounds its numbers to 8 bits, and false for a
-// node that is not known or has none.
-func (c *Catalog) Embedding(id string) ([]float32, bool) {
-	s := c.now.Load()
-	if s == nil {
-		return nil, false
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	v := make([]float32, s.index.Dim())
-	return v, s.index.Vector(id, v)
-}

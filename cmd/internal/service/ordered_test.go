@@ -3,17 +3,17 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
-	"giantstream/cmd/internal/logview"
 	"giantstream/config"
 	"giantstream/internal/race"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
-	"giantstream/train/answer"
-	"giantstream/train/nearest"
+	"giantstream/stream/commitlog"
 )
 
 const (
@@ -36,46 +36,73 @@ func groupOrders(r *rand.Rand, from, to int, group func() int, also ...string) m
 	return all
 }
 
-// answered returns the nodes that a catalog answers with the embeddings of a topic.
-func answered(t *testing.T, c *answer.Catalog, topic map[string]embedding.Record) (same []string) {
+// embedded returns the embeddings of nodes by the rows of the log.
+func embedded(t *testing.T, s *Service, shards int, ids, texts []string) map[string]embedding.Record {
 	t.Helper()
-	for id, r := range topic {
-		index := nearest.New(len(r.Vector)) // which rounds
-		change, err := index.Prepare([]string{id}, r.Vector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		index.Apply(change)
-		want := make([]float32, len(r.Vector))
-		if v, ok := c.Embedding(id); ok && index.Vector(id, want) && slices.Equal(v, want) {
-			same = append(same, id)
+	g := s.Current().Following()
+	cut, err := commitlog.CurrentCut(t.Context(), s.Store(), shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range shards {
+		for row, err := range cut.Vectors(t.Context(), s.Store(), p) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Follow(&row.Vectors)
 		}
 	}
-	return same
+	records, err := g.EmbedNodes(ids, texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]embedding.Record{}
+	for k, r := range records {
+		all[ids[k]] = r
+	}
+	return all
+}
+
+// told counts the items that a process has told the shards of.
+func told(t *testing.T, s *Service) (n float64) {
+	t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "giantstream_ordered_told_items_total" {
+			n += f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return n
 }
 
 // Published embeddings follow the orders without a generation: an item that nobody had ordered moves to those that it
-// is ordered with. Once all orders are followed, the topic has the embeddings of those who answer, over a restart and a
-// second process that answers, and no generation is due for it.
+// is ordered with. Once all orders are followed, the rows of the log are those of who answers, and the topic has the
+// embeddings by these rows. No generation is due for it. Of two who answer, the other goes on when one ends.
 func TestPublishedEmbeddingsFollowTheOrders(t *testing.T) {
 	race.SkipComputing(t)
-	store, roles := &memstore.Store{}, AllRoles()
-	roles.Serve = true
+	store := &memstore.Store{}
 	shop := func(c *config.Config) {
 		mapShop(c)
 		c.Train.Encoder, c.Train.Epochs = "hybrid", 1
 		c.Refresh.MinChanges = 0.9
 	}
-	s, cfg := testServiceWith(t, store, roles, shop)
+	s, cfg := testService(t, store, shop)
 	r := rand.New(rand.NewPCG(3, 3))
-	texts := map[string]any{"new": map[string]any{"id": "new", "text": "a thing of word3 and word4"}}
+	ids, texts := []string{"new"}, []string{"a thing of word3 and word4"}
 	for g := range buyers {
 		for k := range inGroup {
-			texts[bought(g, k)] = map[string]any{"id": bought(g, k),
-				"text": fmt.Sprintf("a thing of word%d and word%d", r.IntN(30), r.IntN(30))}
+			ids = append(ids, bought(g, k))
+			texts = append(texts, fmt.Sprintf("a thing of word%d and word%d", r.IntN(30), r.IntN(30)))
 		}
 	}
-	produce(t, s, cfg.Kafka.Topics.Nodes, texts)
+	items := map[string]any{}
+	for k, id := range ids {
+		items[id] = map[string]any{"id": id, "text": texts[k]}
+	}
+	produce(t, s, cfg.Kafka.Topics.Nodes, items)
 	produce(t, s, "orders", groupOrders(r, 0, 1200, func() int { return r.IntN(buyers) }))
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
@@ -86,22 +113,60 @@ func TestPublishedEmbeddingsFollowTheOrders(t *testing.T) {
 	if b := s.Current().Doc.Graph.Orders.Behaviour; b == nil || b.Weight == 0 {
 		t.Fatalf("the view of the orders is %+v: nothing can follow them", b)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() { _ = s.Run(ctx) }()
-	// settled waits until the topic has the embeddings of the answers.
+	serve := func() (server *Service, end func()) {
+		server, err := Start(t.Context(), Options{Store: store, Roles: Roles{Serve: true},
+			Log: slog.New(slog.DiscardHandler), Config: configured(t, shop, func(c *config.Config) {
+				c.Kafka.Brokers = s.Client().Brokers()
+			})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = server.Run(ctx) })
+		return server, sync.OnceFunc(func() {
+			cancel()
+			running.Wait()
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	one, end := serve()
+	defer end()
+	other, endOther := serve()
+	defer endOther()
+	answering := []*Service{one, other}
+	// settled waits until the topic has the embeddings of the orders.
 	settled := func() map[string]embedding.Record {
 		t.Helper()
 		var topic map[string]embedding.Record
-		eventually(t, "published embeddings are those of the answers", func() bool {
-			f, follows := s.answer.Catalog.Following()
-			if !follows || f.Stale+f.Moved+s.answer.Catalog.Untold() > 0 {
-				return false
+		eventually(t, "published embeddings are those of the orders", func() bool {
+			for _, server := range answering {
+				c := server.answer.Catalog
+				f, follows := c.Following()
+				if !follows || f.Stale+f.Moved+c.Untold() > 0 {
+					return false
+				}
 			}
 			topic = sinkTopic(t, s, cfg)
-			return len(answered(t, s.answer.Catalog, topic)) == len(texts)
+			for id, want := range embedded(t, s, cfg.Shards, ids, texts) {
+				if !slices.Equal(topic[id].Vector, want.Vector) {
+					return false
+				}
+			}
+			return len(topic) == len(ids)
 		})
 		return topic
+	}
+	followed := func(orders int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d orders are followed", orders), func() bool {
+			return !slices.ContainsFunc(answering, func(server *Service) bool {
+				f, _ := server.answer.Catalog.Following()
+				return f.Orders != orders
+			})
+		})
 	}
 	cosine := func(topic map[string]embedding.Record, a, b string) (sum float32) {
 		for k, x := range topic[a].Vector {
@@ -118,10 +183,7 @@ func TestPublishedEmbeddingsFollowTheOrders(t *testing.T) {
 	before := settled()
 	const group = 7
 	produce(t, s, "orders", groupOrders(r, 2000, 2040, func() int { return group }, "new"))
-	eventually(t, "the orders are followed", func() bool {
-		f, _ := s.answer.Catalog.Following()
-		return f.Orders == 1240
-	})
+	followed(1240)
 	after := settled()
 	if was, is := near(before, group), near(after, group); is < was+0.2 {
 		t.Errorf("the cosine of an item with those that it is ordered with is %v, before it was ordered %v", is, was)
@@ -132,32 +194,28 @@ func TestPublishedEmbeddingsFollowTheOrders(t *testing.T) {
 	if g := s.Current(); g.Doc.Generation != 1 {
 		t.Errorf("generation %d is served", g.Doc.Generation)
 	}
-	// Who follows no orders has the rows of the log, and those who begin to follow go on from there.
-	other := answer.New(answer.Options{Store: store, Log: logview.Tail{Store: store}, Shards: cfg.Shards,
-		Generation: s.Current})
-	if _, err := other.Update(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if same := answered(t, other, after); len(same) != len(texts) {
-		t.Errorf("%d of %d embeddings by the log are those of the topic", len(same), len(texts))
-	}
 	if d := againstTopics(t, s, cfg, store); d.Total > 0 || d.Vectors == 0 {
 		t.Errorf("against the topics: %+v", d)
 	}
-	// Orders that are taken back leave nothing.
+	// Orders that are taken back leave nothing, whoever says so. The one that has told so far ends.
+	if told(t, one) == 0 {
+		one, other, end = other, one, endOther
+	}
+	end()
+	answering = []*Service{other}
 	gone := map[string]any{}
 	for i := 2000; i < 2040; i++ {
 		gone[fmt.Sprint("o", i)] = nil
 	}
 	produce(t, s, "orders", gone)
-	eventually(t, "the orders are gone", func() bool {
-		f, _ := s.answer.Catalog.Following()
-		return f.Orders == 1200
-	})
+	followed(1200)
 	again := settled()
-	for id := range texts {
+	for _, id := range ids {
 		if !slices.Equal(again[id].Vector, before[id].Vector) {
 			t.Fatalf("%s has another embedding than before it was ordered with others", id)
 		}
+	}
+	if told(t, other) == 0 {
+		t.Error("the one that is left has told nothing")
 	}
 }
