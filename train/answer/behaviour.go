@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 )
 
@@ -40,20 +39,14 @@ func (b *behaviour) follow(c *complements, items []int32) {
 	for k := len(b.numbers); k < len(c.hashes); k++ {
 		b.numbers = append(b.numbers, b.generation.Directions().Find(c.hashes[k]))
 	}
-	var numbers []int32
-	for k, associated := range c.live.Associations(items, hybrid.MostAssociations) {
-		numbers = numbers[:0]
-		for _, j := range associated.Index {
-			numbers = append(numbers, b.numbers[j])
-		}
-		id := c.ids[items[k]]
-		row, other := b.generation.OrderedRow(id, numbers, associated.Value, c.live.Support(items[k]))
-		if other && c.isNode(id) {
+	b.generation.OrderedRows(c.live, items, b.numbers, func(item int32, row []uint16) {
+		id := c.ids[item]
+		if now, _ := b.generation.Ordered(id); !slices.Equal(row, now) && c.isNode(id) {
 			b.moved[id] = row
 		} else if !slices.Equal(b.moved[id], row) { // or else its embedding could not be made
 			delete(b.moved, id)
 		}
-	}
+	})
 }
 
 // encodeMoved makes the embeddings of items whose rows have changed, of their texts, which are read for it. As long as

@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"giantstream/featurize/pairs"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
 	"giantstream/train"
@@ -52,13 +53,21 @@ func (f *Following) Views() hybrid.Views {
 	return f.encoder.Views()
 }
 
-// OrderedRow is hybrid.Encoder.OrderedRow, FollowOrders hybrid.Encoder.FollowOrders, and Ordered
-// hybrid.Encoder.Ordered: for a generation that knows Directions.
-func (f *Following) OrderedRow(id string, numbers []int32, values []float32, orders int) (row []uint16, other bool) {
-	return f.encoder.OrderedRow(id, numbers, values, orders)
+// OrderedRows calls visit with some items of orders, each with the row that nodes have for what it is ordered with, nil
+// for none. numbers are those of Directions, by item. It is for a generation that knows these, and so are FollowOrders
+// and Ordered.
+func (f *Following) OrderedRows(orders *pairs.Live, items, numbers []int32, visit func(item int32, row []uint16)) {
+	var of []int32
+	for k, associated := range orders.Associations(items, hybrid.MostAssociations) {
+		of = of[:0]
+		for _, j := range associated.Index {
+			of = append(of, numbers[j])
+		}
+		visit(items[k], f.encoder.OrderedRow(of, associated.Value, orders.Support(items[k])))
+	}
 }
 
-// FollowOrders lets a node have the row that OrderedRow has returned.
+// FollowOrders lets a node have a row.
 func (f *Following) FollowOrders(id string, row []uint16) { f.encoder.FollowOrders(id, row) }
 
 // Ordered returns the row that a node is embedded with now, and that of the generation's cut.

@@ -88,8 +88,8 @@ func (d *Directions) Row(numbers []int32, values []float32, orders int, out []fl
 }
 
 // OrderedRow returns the row of Behaviour that an item has by its associations, as Directions.Row makes it, nil for
-// none, and whether the item has another one now.
-func (e *Encoder) OrderedRow(id string, numbers []int32, values []float32, orders int) (row []uint16, other bool) {
+// none.
+func (e *Encoder) OrderedRow(numbers []int32, values []float32, orders int) (row []uint16) {
 	z := make([]float32, e.views.Directions.Dim())
 	if e.views.Directions.Row(numbers, values, orders, z) {
 		row = make([]uint16, len(z))
@@ -97,7 +97,7 @@ func (e *Encoder) OrderedRow(id string, numbers []int32, values []float32, order
 			row[k] = numeric.BF16(v)
 		}
 	}
-	return row, !slices.Equal(row, e.views.Behaviour.row(id))
+	return row
 }
 
 // FollowOrders has an item have another row of Behaviour, nil for none. It is a method of what Following returns. Texts

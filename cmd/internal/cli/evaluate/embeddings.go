@@ -22,7 +22,6 @@ import (
 	"giantstream/sink/dirstore"
 	"giantstream/sink/rows"
 	"giantstream/train"
-	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
@@ -242,19 +241,13 @@ func (a *ager) follow() {
 	if d == nil {
 		return
 	}
-	items, numberOf := make([]int32, len(a.ids)), make([]int32, len(a.ids))
+	items, numbers := make([]int32, len(a.ids)), make([]int32, len(a.ids))
 	for k, id := range a.ids {
-		items[k], numberOf[k] = int32(k), d.Find(numeric.HashString(id))
+		items[k], numbers[k] = int32(k), d.Find(numeric.HashString(id))
 	}
-	var numbers []int32
-	for k, associated := range a.live.Associations(items, hybrid.MostAssociations) {
-		numbers = numbers[:0]
-		for _, j := range associated.Index {
-			numbers = append(numbers, numberOf[j])
-		}
-		row, _ := a.following.OrderedRow(a.ids[k], numbers, associated.Value, a.live.Support(int32(k)))
-		a.following.FollowOrders(a.ids[k], row)
-	}
+	a.following.OrderedRows(a.live, items, numbers, func(item int32, row []uint16) {
+		a.following.FollowOrders(a.ids[item], row)
+	})
 }
 
 // links are those of orders between nodes, ascending.
