@@ -97,6 +97,15 @@ var mutations = []mutation{
 	{"stream/commitlog/compactor.go", "a merged block has no vectors",
 		`	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts, keepAll)`,
 		`	return nil`},
+	{"stream/publish/vectors.go", "a follower that goes on lacks the vectors between the cut and its position",
+		`			if r.Seq <= f.at.Seq {`,
+		`			if r.Seq <= 0 {`},
+	{"stream/publish/vectors.go", "a follower encodes nodes without the vectors of their window",
+		`		v.encoder.Follow(&r.Vectors)`,
+		`		_ = r`},
+	{"stream/shard/vectors.go", "what a node is ordered with does not write its row",
+		`		return c.markEncoded(m.ID, markAgain)`,
+		`		return nil`},
 
 	// Weights of links
 	{"ingest/mirror/codec.go", "the mirror drops the weight of a link",

@@ -12,6 +12,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
 	"giantstream/stream/shard"
 )
 
@@ -21,11 +22,11 @@ func (w *world) check() (r Result) {
 		return r
 	}
 	ctx := context.Background()
-	graph := w.checkGraph(ctx)
+	graph, vectors := w.checkGraph(ctx)
 	if w.failure() == "" {
 		r.Generations = w.checkGenerations(ctx)
 		for _, o := range w.outlets() {
-			r.Excused += w.checkSink(ctx, o, graph)
+			r.Excused += w.checkSink(ctx, o, graph, vectors)
 		}
 	}
 	for s := range w.plan.shards {
@@ -55,7 +56,7 @@ func (w *world) check() (r Result) {
 
 // checkGraph compares the newest committed rows with the graph of all records sent. The far ends of undirected edges
 // come from the records themselves, so a mirror that lacks one is found.
-func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
+func (w *world) checkGraph(ctx context.Context) (map[string]rows.Row, []oracle.NodeVectors) {
 	var all []mutation.Mutation
 	for s := range w.plan.shards {
 		for _, m := range w.topics.below(s, nil) {
@@ -76,12 +77,12 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 	cut, err := commitlog.CurrentCut(ctx, &w.store, w.plan.shards)
 	if err != nil {
 		w.fail("read the heads: %v", err)
-		return nil
+		return nil, nil
 	}
 	horizon, err := cut.OrderHorizon(ctx, &w.store)
 	if stated := ordersOf(all).OrderHorizon(w.plan.keep); err != nil || horizon != stated {
 		w.fail("orders count after %d, %v, want %d", horizon, err, stated)
-		return nil
+		return nil, nil
 	}
 	var orders []rows.Order
 	newest, scanned := map[string]rows.Row{}, map[string]rows.Row{}
@@ -89,21 +90,21 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 		for row, err := range cut.Newest(ctx, &w.store, s) {
 			if err != nil {
 				w.fail("newest rows: %v", err)
-				return nil
+				return nil, nil
 			}
 			newest[row.NodeID] = row.Row
 		}
 		for row, err := range cut.Facts(ctx, &w.store, s) {
 			if err != nil {
 				w.fail("facts: %v", err)
-				return nil
+				return nil, nil
 			}
 			scanned[row.NodeID] = row.Row
 		}
 		for row, err := range cut.Orders(ctx, &w.store, s, horizon) {
 			if err != nil {
 				w.fail("orders: %v", err)
-				return nil
+				return nil, nil
 			}
 			orders = append(orders, row)
 		}
@@ -117,8 +118,7 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 	if diff := differentOrders(orders, ordersOf(all).OrdersAfter(horizon)); diff != "" {
 		w.fail("the newest orders are not those that were sent: %s", diff)
 	}
-	w.checkVectors(ctx, cut, all)
-	return want
+	return want, w.checkVectors(ctx, cut, all)
 }
 
 // checkGenerations compares the embeddings stored with each generation with the rows at its cut.
@@ -134,13 +134,19 @@ func (w *world) checkGenerations(ctx context.Context) int {
 			w.fail("generation %d: %v", g, err)
 			return 0
 		}
+		vectors, err := statedAt(ctx, &w.store, g, ready.cut, w.plan.shards)
+		if err != nil {
+			w.fail("the vectors of generation %d cannot be read at its cut: %v", g, err)
+			return 0
+		}
+		again := &generation{number: g, Vectors: vectors}
 		for s := range w.plan.shards {
-			want, err := collect(records(ctx, &w.store, g, ready.cut, s))
+			want, err := collect(again.records(ctx, &w.store, ready.cut, s))
 			if err != nil {
 				w.fail("generation %d cannot be read at its cut: %v", g, err)
 				return 0
 			}
-			got, err := collect(embedding.ReadParquet(ctx, &w.store, ready.parts[s]))
+			got, err := collect(embedding.ReadParquet(ctx, &w.store, ready.Parts[s]))
 			if err != nil || !slices.EqualFunc(got, want, sameEmbedding) {
 				w.fail("generation %d, shard %d: %v, %v, want %v", g, s, got, err, want)
 			}
@@ -163,13 +169,18 @@ func sameEmbedding(a, b embedding.Record) bool {
 
 // checkSink compares the last record of each node on a topic of embeddings with the graph. It returns how many are
 // excused: the one case that docs/PROTOCOL.md, "Publication", leaves open.
-func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph map[string]rows.Row) (excused int) {
+func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph map[string]rows.Row,
+	all []oracle.NodeVectors) (excused int) {
 	at, err := w.stand(ctx, &w.store)
 	current := at.generationOn(outlet)
 	if err != nil || current == nil {
 		return 0
 	}
 	last, attributes := w.sinks[outlet].newest()
+	vectors := stated{}
+	for _, v := range all {
+		vectors.set(current.number, v)
+	}
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		if _, ok := graph[id]; !ok {
 			w.fail("the sink topic has an embedding of %s, which is no node", id)
@@ -179,7 +190,7 @@ func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph ma
 		row := graph[id]
 		got, sent := last[id]
 		ok := sent && !got.Deleted && got.Generation == current.number &&
-			slices.Equal(got.Vector, embeddingOf(current.number, row.Text))
+			slices.Equal(got.Vector, embeddingOf(current.number, row.Text, vectors.of(id)))
 		if row.Deleted {
 			ok = !sent || got.Deleted
 		}

@@ -33,7 +33,9 @@ func partKey(g int64, shard int) string {
 type generation struct {
 	number int64
 	cut    commitlog.Cut
-	parts  []sink.Ref // of embeddings, one per shard: what readyKey holds
+	// What readyKey holds: the embeddings, one part per shard, and what counts of the vectors at the cut.
+	Parts   []sink.Ref
+	Vectors stated
 }
 
 // model returns what a shard's follower needs of a generation, nil without one.
@@ -41,9 +43,8 @@ func (g *generation) model(shard int) *publish.Model {
 	if g == nil {
 		return nil
 	}
-	return &publish.Model{Generation: g.number, Cut: g.cut[shard], Parts: g.parts[shard : shard+1], Dim: dim,
-		Attributes: []string{"brand", "price"},
-		Encode:     func(_, texts []string, out []float32) error { embed(g.number, texts, out); return nil }}
+	return &publish.Model{Generation: g.number, Cut: g.cut[shard], Parts: g.Parts[shard : shard+1], Dim: dim,
+		Attributes: []string{"brand", "price"}, Follow: func() publish.Encoder { return g.following() }}
 }
 
 // numbersIn lists the generations that have an object of a name.
@@ -73,7 +74,7 @@ func readGeneration(ctx context.Context, s sink.Store, number int64) (g *generat
 	if err != nil {
 		return nil, err
 	}
-	return g, json.Unmarshal(data, &g.parts)
+	return g, json.Unmarshal(data, g)
 }
 
 func readCut(ctx context.Context, s sink.Store, g int64) (cut commitlog.Cut, err error) {
@@ -163,16 +164,19 @@ func (p *process) artifacts(ctx context.Context, s sink.Store, number int64) err
 	if err != nil {
 		return err
 	}
-	var parts []sink.Ref
+	ready := &generation{number: number}
+	if ready.Vectors, err = statedAt(ctx, s, number, cut, p.world.plan.shards); err != nil {
+		return err
+	}
 	for shard := range p.world.plan.shards {
 		key := partKey(number, shard)
-		info, err := embedding.WriteParquet(ctx, s, key, embedding.Float32, records(ctx, s, number, cut, shard))
+		info, err := embedding.WriteParquet(ctx, s, key, embedding.Float32, ready.records(ctx, s, cut, shard))
 		if err != nil {
 			return err
 		}
-		parts = append(parts, sink.Ref{Key: key, Bytes: info.Bytes, Checksum: info.Checksum})
+		ready.Parts = append(ready.Parts, sink.Ref{Key: key, Bytes: info.Bytes, Checksum: info.Checksum})
 	}
-	data, err := json.Marshal(parts)
+	data, err := json.Marshal(ready)
 	if err != nil {
 		return err
 	}
@@ -181,7 +185,7 @@ func (p *process) artifacts(ctx context.Context, s sink.Store, number int64) err
 
 // records yields the embeddings of a shard's live nodes at a cut, in ascending order of id. They are of the nodes' own
 // rows, as training reads them: attributes that were committed later make no new embedding.
-func records(ctx context.Context, s sink.Store, number int64, cut commitlog.Cut,
+func (g *generation) records(ctx context.Context, s sink.Store, cut commitlog.Cut,
 	shard int) iter.Seq2[embedding.Record, error] {
 	return func(yield func(embedding.Record, error) bool) {
 		var all []embedding.Record
@@ -193,9 +197,9 @@ func records(ctx context.Context, s sink.Store, number int64, cut commitlog.Cut,
 			if row.Deleted {
 				continue
 			}
-			r := embedding.Record{NodeID: row.NodeID, Generation: number, EventTime: row.EventTime, Shard: shard,
+			r := embedding.Record{NodeID: row.NodeID, Generation: g.number, EventTime: row.EventTime, Shard: shard,
 				Seq: row.Seq}
-			r.SetVector(row.Text, embeddingOf(number, row.Text))
+			r.SetVector(row.Text, embeddingOf(g.number, row.Text, g.Vectors.of(row.NodeID)))
 			all = append(all, r)
 		}
 		slices.SortFunc(all, func(a, b embedding.Record) int { return strings.Compare(a.NodeID, b.NodeID) })

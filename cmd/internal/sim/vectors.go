@@ -16,7 +16,11 @@ import (
 // withVectors lets a mutation state a vector, or that there is none.
 func withVectors(r *rand.Rand, m mutation.Mutation) mutation.Mutation {
 	m.HasVectors = true
-	if !oneIn(r, 3) {
+	switch r.IntN(6) {
+	case 0, 1:
+	case 2, 3:
+		m.Vectors = orderedVector(r)
+	default:
 		m.Vectors = []mutation.Vector{{Name: "image", Precision: mutation.Float16,
 			Data: string([]byte{byte(r.IntN(6)), 0x3C, 0, 0x3C})}}
 	}
@@ -81,21 +85,23 @@ func (v *watch) readVectors(ctx context.Context, shard int, m *commitlog.Manifes
 	}
 }
 
-// checkVectors compares the vectors of a cut with those that were sent.
-func (w *world) checkVectors(ctx context.Context, cut commitlog.Cut, all []mutation.Mutation) {
+// checkVectors compares the vectors of a cut with those that were sent, which it returns.
+func (w *world) checkVectors(ctx context.Context, cut commitlog.Cut, all []mutation.Mutation) []oracle.NodeVectors {
 	var got []oracle.NodeVectors
 	for s := range w.plan.shards {
 		for row, err := range cut.NewestVectors(ctx, &w.store, s) {
 			if err != nil {
 				w.fail("vectors: %v", err)
-				return
+				return nil
 			}
 			got = append(got, oracle.VectorsOf(&row.Vectors))
 		}
 	}
-	if diff := differentVectors(got, vectorsOf(all)); diff != "" {
+	want := vectorsOf(all)
+	if diff := differentVectors(got, want); diff != "" {
 		w.fail("the newest vectors are not those that were sent: %s", diff)
 	}
+	return want
 }
 
 // vector says whether the vectors of a record are news, or older than what is known. It sees the records of one topic.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -245,26 +244,6 @@ func (p *process) janitor() {
 		}
 		p.removeMerged(p.ctx, c, s, number)
 	}
-}
-
-// dim is the dimension of embeddings.
-const dim = 2
-
-// embed is the encoder of a generation: a text's vector tells the generation and the text.
-func embed(generation int64, texts []string, out []float32) {
-	for i, text := range texts {
-		var word [8]byte
-		binary.LittleEndian.PutUint64(word[:], dice(generation).hash(text))
-		out[i*dim] = float32(generation)
-		out[i*dim+1] = float32(binary.LittleEndian.Uint16(word[:]))
-	}
-}
-
-// embeddingOf returns the embedding of a text.
-func embeddingOf(generation int64, text string) []float32 {
-	v := make([]float32, dim)
-	embed(generation, []string{text}, v)
-	return v
 }
 
 // publisher sends embeddings to the sink topic. Kafka does not fence it.
