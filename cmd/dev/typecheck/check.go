@@ -43,9 +43,10 @@ type listed struct {
 	done    chan struct{}
 }
 
-// list runs go list, which gives packages after those that they import.
+// list runs go list, which gives packages after those that they import. It has no flags of builds: with others than the
+// builds of a checkout, all that is elsewhere would be compiled once more for them.
 func list(module string, args ...string) (all []*listed, err error) {
-	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list", "-trimpath",
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list",
 		"-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Imports,ImportMap,Error"}, args...)...)
 	cmd.Dir, cmd.Stderr = module, os.Stderr
 	out, err := cmd.Output()
