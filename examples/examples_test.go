@@ -291,9 +291,8 @@ func TestSink(t *testing.T) {
 func TestPyTorch(t *testing.T) {
 	generation := filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")
 	out := t.TempDir()
-	whole, stopped := filepath.Join(out, "whole"), filepath.Join(out, "stopped")
 	train := training{generation: generation}
-	report := train.run(t, whole, 1)
+	report, stopped := plain(t, generation, 1), filepath.Join(out, "stopped")
 	if n := len(report.Losses); n != 4 || report.Losses[n-1] > report.Losses[0]*0.8 {
 		t.Errorf("losses %v", report.Losses)
 	}
@@ -301,8 +300,8 @@ func TestPyTorch(t *testing.T) {
 	if resumed := train.run(t, stopped, 1); !strings.Contains(resumed.Output, "resumes in epoch 1 at batch 10") {
 		t.Errorf("the second run prints %q", resumed.Output)
 	}
-	sameBytes(t, filepath.Join(whole, "checkpoint.pt"), filepath.Join(stopped, "checkpoint.pt"))
-	a, b := readEmbeddings(t, whole), readEmbeddings(t, stopped)
+	sameBytes(t, filepath.Join(report.dir, "checkpoint.pt"), filepath.Join(stopped, "checkpoint.pt"))
+	a, b := readEmbeddings(t, report.dir), readEmbeddings(t, stopped)
 	if len(a) != report.Rows {
 		t.Errorf("%d embeddings of %d rows", len(a), report.Rows)
 	}

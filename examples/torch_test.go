@@ -170,6 +170,34 @@ func (tr training) run(t *testing.T, out string, ranks int, more ...string) (rep
 	return report
 }
 
+// plainRun is a training without options that was not disturbed.
+type plainRun struct {
+	dir string
+	trained
+}
+
+// plainRuns are by the number of ranks. Several tests compare one with runs of their own.
+var plainRuns = map[int]plainRun{}
+
+// plain returns a training without options, which the first test that asks makes.
+func plain(t *testing.T, generation string, ranks int) plainRun {
+	t.Helper()
+	if r, ok := plainRuns[ranks]; ok {
+		return r
+	}
+	base, err := store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(base, "plain-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := plainRun{dir, training{generation: generation}.run(t, dir, ranks)}
+	plainRuns[ranks] = r
+	return r
+}
+
 // kill trains and has every rank end as by a crash after a number of steps.
 func (tr training) kill(t *testing.T, out string, ranks, steps int) {
 	t.Helper()
@@ -211,8 +239,14 @@ func TestPyTorchRanks(t *testing.T) {
 			train := training{generation, options}
 			out := t.TempDir()
 			one, two := filepath.Join(out, "one"), filepath.Join(out, "two")
-			train.run(t, one, 1).learns(t)
-			train.run(t, two, 2)
+			if options == nil {
+				r := plain(t, generation, 1)
+				r.learns(t)
+				one, two = r.dir, plain(t, generation, 2).dir
+			} else {
+				train.run(t, one, 1).learns(t)
+				train.run(t, two, 2)
+			}
 			sameRun(t, one, two)
 		})
 	}
@@ -222,16 +256,15 @@ func TestPyTorchRanks(t *testing.T) {
 // two processes that were not disturbed.
 func TestPyTorchRanksResume(t *testing.T) {
 	train := training{generation: filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")}
-	out := t.TempDir()
-	whole, killed := filepath.Join(out, "whole"), filepath.Join(out, "killed")
-	train.run(t, whole, 2).learns(t)
+	whole, killed := plain(t, train.generation, 2), filepath.Join(t.TempDir(), "killed")
+	whole.learns(t)
 	train.kill(t, killed, 1, 8)
 	train.kill(t, killed, 2, 28)
 	report := train.run(t, killed, 1)
 	if want := "resumes in epoch 1 at batch 10 with 1 ranks"; !strings.Contains(report.Output, want) {
 		t.Errorf("the third run prints %q, not %q", report.Output, want)
 	}
-	sameRun(t, whole, killed)
+	sameRun(t, whole.dir, killed)
 }
 
 // sameRun compares what two runs have left.
