@@ -1,34 +1,38 @@
 package s3store_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"giantstream/cmd/e2e/internal/s3server"
 	"giantstream/internal/freeport"
 	"giantstream/sink"
 	"giantstream/sink/s3store"
 	"giantstream/sink/storetest"
 )
 
+// The keys and the region are those of package s3server, which is not linked here.
 const (
 	bucket    = "catalog"
-	accessKey = s3server.AccessKey
-	secretKey = s3server.SecretKey
+	accessKey = "giantstream"
+	secretKey = "giantstream-dev"
+	region    = "us-east-1"
 )
 
 // endpoint of the server that TestMain starts.
 var endpoint string
 
-// TestMain runs the tests against an S3 server in this process, which keeps its objects in a
-// temporary directory. There can be one per process.
+// TestMain runs the tests against an S3 server, which keeps its objects in a temporary directory. It is a process of
+// its own, so that the race detector watches the client alone, and the server need not be compiled for it.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		stop, err := startServer()
@@ -49,20 +53,47 @@ func startServer() (stop func(), err error) {
 	if endpoint, err = freeport.Addr(context.Background()); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- s3server.Serve(ctx, root, endpoint, bucket, func() { close(ready) }) }()
-	select {
-	case <-ready:
-	case err := <-done:
-		cancel()
+	program := filepath.Join(root, "s3")
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-w", "-o", program, "../s3")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	server := exec.CommandContext(context.Background(), program, "-attached", "-dir", filepath.Join(root, "data"),
+		"-listen", endpoint, "-bucket", bucket)
+	server.Stderr = os.Stderr
+	input, err := server.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
-	return func() {
-		cancel()
-		<-done
+	output, err := server.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			if lines.Text() == "ready" {
+				close(ready)
+			}
+		}
+	}()
+	stop = func() {
+		_ = input.Close()
+		<-ended
+		_ = server.Wait() // it has served
 		_ = os.RemoveAll(root)
-	}, nil
+	}
+	select {
+	case <-ready:
+	case <-ended:
+		stop()
+		return nil, fmt.Errorf("it ends before it is ready: %s", server.ProcessState)
+	}
+	return stop, nil
 }
 
 func options() s3store.Options {

@@ -7,7 +7,6 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"giantstream/cmd/e2e/internal/s3server"
 	"giantstream/sink"
 	"giantstream/sink/s3store"
 )
@@ -16,12 +15,12 @@ import (
 // there.
 func TestVersions(t *testing.T) {
 	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(accessKey, secretKey, ""),
-		Region: s3server.Region})
+		Region: region})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const versioned = "versioned"
-	if err := client.MakeBucket(t.Context(), versioned, minio.MakeBucketOptions{Region: s3server.Region}); err != nil {
+	if err := client.MakeBucket(t.Context(), versioned, minio.MakeBucketOptions{Region: region}); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.EnableVersioning(t.Context(), versioned); err != nil {
