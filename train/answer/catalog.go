@@ -251,9 +251,10 @@ func (c *Catalog) stored(ctx context.Context, g *generation.Generation) iter.Seq
 // follow adds what was committed since the last call.
 func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error) {
 	for shard := range s.seq {
-		before, next := s.seq[shard], s.next[shard]
-		for stretch, err := range c.opts.Log.Stretches(ctx, shard, before) {
+		next := s.next[shard]
+		for stretch, err := range c.opts.Log.Stretches(ctx, shard, s.seq[shard]) {
 			if err == nil {
+				c.texts.along(shard, s.seq[shard], &stretch)
 				err = s.follow(shard, &stretch)
 			}
 			if err != nil {

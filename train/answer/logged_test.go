@@ -1,7 +1,11 @@
 package answer
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"testing"
@@ -130,5 +134,58 @@ func TestRowsOfOrdersInTheLog(t *testing.T) {
 	}
 	if c.Untold() != len(told) {
 		t.Errorf("%d items are to be told of again, not %d", c.Untold(), len(told))
+	}
+}
+
+// countedLog counts how often the rows of its stretches are read.
+type countedLog struct {
+	*windows
+	reads int
+}
+
+func (l *countedLog) Stretches(ctx context.Context, shard int, after int64) iter.Seq2[Stretch, error] {
+	return func(yield func(Stretch, error) bool) {
+		for s, err := range l.windows.Stretches(ctx, shard, after) {
+			all := s.Rows
+			s.Rows = func(yield func(Row, error) bool) { l.reads++; all(yield) }
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// Texts of windows that are followed are taken along: their rows are read once.
+func TestTextsAreTakenAlong(t *testing.T) {
+	race.SkipComputing(t)
+	w, store := openGroups(), &memstore.Store{}
+	served := w.build(t, store)
+	log := &countedLog{windows: w.log}
+	c := New(Options{Store: store, Log: log, Shards: 1, Exact: true,
+		Generation: func() *generation.Generation { return served }})
+	update(t, c)
+	if _, err := c.texts.get(nil); !errors.Is(err, ErrTexts) {
+		t.Fatal(err)
+	}
+	update(t, c)
+	read := log.reads
+	for k := range 3 {
+		text := fmt.Sprintf("another thing of word%d", k)
+		*w.log = append(*w.log, window{nodes: []rows.Row{{NodeID: "new", Text: text}}})
+		update(t, c)
+		if got, err := c.texts.get([]string{"new"}); err != nil || got[0] != text {
+			t.Errorf("the text is %q, %v; want %q", got, err, text)
+		}
+	}
+	if log.reads != read+3 {
+		t.Errorf("the rows of three windows were read %d times", log.reads-read)
+	}
+	log.reads = 0
+	*w.log = append(*w.log, window{nodes: []rows.Row{{NodeID: "new", Text: "a"}}}, window{nodes: []rows.Row{
+		{NodeID: "new", Deleted: true}}})
+	c.texts.seq[0] = 0 // as of texts that are begun anew
+	update(t, c)
+	if got, err := c.texts.get([]string{"new"}); err != nil || got[0] != "" || log.reads != 2+len(*w.log) {
+		t.Errorf("the text is %q after %d reads, %v", got, log.reads, err)
 	}
 }

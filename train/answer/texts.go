@@ -36,8 +36,8 @@ const (
 	idleTexts = 64 << 20
 )
 
-// update reads what was committed since the last call, if that is not up to the manifests of seq. Questions have the
-// former texts meanwhile.
+// update reads what was committed since the last call and not taken along, if that is not up to the manifests of seq.
+// Questions have the former texts meanwhile.
 func (t *texts) update(ctx context.Context, log Log, seq []int64) error {
 	if !t.wanted.Load() {
 		return nil
@@ -54,30 +54,50 @@ func (t *texts) update(ctx context.Context, log Log, seq []int64) error {
 			if err != nil {
 				return err
 			}
-			b := &textBatch{texts: t}
-			for r, err := range stretch.Rows {
+			t.along(shard, t.seq[shard], &stretch)
+			for _, err := range stretch.Rows {
 				if err != nil {
 					return err
 				}
-				if !r.AttributesAlone {
-					err = b.add(&r)
-				}
-				if err != nil {
-					t.fail(err)
-					return nil
-				}
 			}
-			if err := b.flush(); err != nil {
-				t.fail(err)
-				return nil
+			if t.file == nil {
+				return nil // it has failed
 			}
-			t.seq[shard] = stretch.To
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.complete = true
 	return nil
+}
+
+// along has the texts of a stretch after a manifest taken as its rows are read, if that is where the texts end. If not
+// all rows are read, they are taken again the next time.
+func (t *texts) along(shard int, after int64, s *Stretch) {
+	if t.file == nil || t.seq[shard] != after {
+		return
+	}
+	rows, to := s.Rows, s.To
+	s.Rows = func(yield func(Row, error) bool) {
+		b := &textBatch{texts: t}
+		var failed error
+		for r, err := range rows {
+			if err == nil && failed == nil && !r.AttributesAlone {
+				failed = b.add(&r)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		if failed == nil {
+			failed = b.flush()
+		}
+		if failed != nil {
+			t.fail(failed)
+			return
+		}
+		t.seq[shard] = to
+	}
 }
 
 // begin makes the file, or begins it anew if most of it counts no more.
