@@ -39,8 +39,8 @@ func (w *shopping) state(all ...rows.Vectors) {
 }
 
 // Who follows the orders says what the log does not: at first what has moved far, and once all orders are followed the
-// rest. Those who follow no orders then have the same embeddings, by the rows in the log. Rows of other generations, and
-// of no statement any more, are none.
+// rest. Those who follow no orders then have the same embeddings, by the rows in the log. Rows of other generations,
+// and those that are taken back, are none.
 func TestRowsOfOrdersInTheLog(t *testing.T) {
 	race.SkipComputing(t)
 	w, store := openGroups(), &memstore.Store{}
