@@ -254,7 +254,7 @@ func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error
 		next := s.next[shard]
 		for stretch, err := range c.opts.Log.Stretches(ctx, shard, s.seq[shard]) {
 			if err == nil {
-				c.texts.along(shard, s.seq[shard], &stretch)
+				c.texts.takeAlong(shard, s.seq[shard], &stretch)
 				err = s.follow(shard, &stretch)
 			}
 			if err != nil {

@@ -9,9 +9,9 @@ import (
 	"giantstream/train/numeric"
 )
 
-// farMoved is the square of the distance between two rows of what an item is ordered with beyond which others are told
-// at once. Rows have at most the length 1, so the cosine of two embeddings of an item that differ by less is at least
-// 0.995.
+// farMoved is the square of the distance between two rows of what an item is ordered with, beyond which the new one is
+// sent at once. Rows have at most the length 1, so the cosine of two embeddings of an item that differ by less is at
+// least 0.995.
 const farMoved = 0.01
 
 // logged compares what items are ordered with as they are answered here with what the commit log says of it, by which
@@ -101,7 +101,7 @@ type OrderedRow struct {
 // generation that they are of. Until all orders are followed, these are items that have moved far, so that an item
 // which is ordered again and again is not taken for each order. It may be called beside Update.
 func (c *Catalog) TakeOrdered(n int) (generation int64, taken []OrderedRow) {
-	s, from := c.untold()
+	s, from := c.findUntold()
 	if s == nil {
 		return 0, nil
 	}
@@ -126,8 +126,8 @@ func (c *Catalog) TakeOrdered(n int) (generation int64, taken []OrderedRow) {
 	return s.generation.Doc.Generation, taken
 }
 
-// untold returns the items that may be taken, nil and none where orders are not followed.
-func (c *Catalog) untold() (s *state, from []map[string]struct{}) {
+// findUntold returns the items that may be taken, nil and none where orders are not followed.
+func (c *Catalog) findUntold() (s *state, from []map[string]struct{}) {
 	s = c.now.Load()
 	if s == nil || s.behaviour == nil {
 		return nil, nil
@@ -141,7 +141,7 @@ func (c *Catalog) untold() (s *state, from []map[string]struct{}) {
 
 // PutBackOrdered puts items back that TakeOrdered has returned for a generation and nobody was told of.
 func (c *Catalog) PutBackOrdered(generation int64, taken []OrderedRow) {
-	s, _ := c.untold()
+	s, _ := c.findUntold()
 	if s == nil || s.generation.Doc.Generation != generation {
 		return
 	}
@@ -152,7 +152,7 @@ func (c *Catalog) PutBackOrdered(generation int64, taken []OrderedRow) {
 
 // Tells says whether there are items that TakeOrdered takes.
 func (c *Catalog) Tells() bool {
-	s, from := c.untold()
+	s, from := c.findUntold()
 	if s == nil {
 		return false
 	}
@@ -168,7 +168,7 @@ func (c *Catalog) Tells() bool {
 
 // Untold counts the items whose embeddings follow orders that the commit log does not say.
 func (c *Catalog) Untold() int {
-	s, _ := c.untold()
+	s, _ := c.findUntold()
 	if s == nil {
 		return 0
 	}

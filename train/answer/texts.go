@@ -54,7 +54,7 @@ func (t *texts) update(ctx context.Context, log Log, seq []int64) error {
 			if err != nil {
 				return err
 			}
-			t.along(shard, t.seq[shard], &stretch)
+			t.takeAlong(shard, t.seq[shard], &stretch)
 			for _, err := range stretch.Rows {
 				if err != nil {
 					return err
@@ -71,9 +71,9 @@ func (t *texts) update(ctx context.Context, log Log, seq []int64) error {
 	return nil
 }
 
-// along has the texts of a stretch after a manifest taken as its rows are read, if that is where the texts end. If not
-// all rows are read, they are taken again the next time.
-func (t *texts) along(shard int, after int64, s *Stretch) {
+// takeAlong has the texts of a stretch after a manifest taken as its rows are read, if that is where the texts end. If
+// not all rows are read, they are taken again the next time.
+func (t *texts) takeAlong(shard int, after int64, s *Stretch) {
 	if t.file == nil || t.seq[shard] != after {
 		return
 	}

@@ -190,7 +190,7 @@ func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph ma
 		row := graph[id]
 		got, sent := last[id]
 		ok := sent && !got.Deleted && got.Generation == current.number &&
-			slices.Equal(got.Vector, embeddingOf(current.number, row.Text, vectors.of(id)))
+			slices.Equal(got.Vector, embeddingOf(current.number, row.Text, vectors.ofNode(id)))
 		if row.Deleted {
 			ok = !sent || got.Deleted
 		}

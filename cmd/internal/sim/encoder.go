@@ -52,8 +52,8 @@ func counted(generation int64, v oracle.NodeVectors) (all string) {
 	return all
 }
 
-// of is all that counts of a node.
-func (s stated) of(id string) (all string) {
+// ofNode is all that counts of a node.
+func (s stated) ofNode(id string) (all string) {
 	for _, input := range slices.Sorted(maps.Keys(s[id])) {
 		all += fmt.Sprint(input, " ", s[id][input])
 	}
@@ -101,7 +101,7 @@ func (e *encoder) Follow(r *rows.Vectors) { e.vectors.set(e.generation, oracle.V
 // Encode implements publish.Encoder.
 func (e *encoder) Encode(ids, texts []string, out []float32) error {
 	for i, id := range ids {
-		copy(out[i*dim:], embeddingOf(e.generation, texts[i], e.vectors.of(id)))
+		copy(out[i*dim:], embeddingOf(e.generation, texts[i], e.vectors.ofNode(id)))
 	}
 	return nil
 }

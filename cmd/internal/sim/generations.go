@@ -199,7 +199,7 @@ func (g *generation) records(ctx context.Context, s sink.Store, cut commitlog.Cu
 			}
 			r := embedding.Record{NodeID: row.NodeID, Generation: g.number, EventTime: row.EventTime, Shard: shard,
 				Seq: row.Seq}
-			r.SetVector(row.Text, embeddingOf(g.number, row.Text, g.Vectors.of(row.NodeID)))
+			r.SetVector(row.Text, embeddingOf(g.number, row.Text, g.Vectors.ofNode(row.NodeID)))
 			all = append(all, r)
 		}
 		slices.SortFunc(all, func(a, b embedding.Record) int { return strings.Compare(a.NodeID, b.NodeID) })

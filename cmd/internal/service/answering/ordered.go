@@ -21,8 +21,7 @@ const OrderedLease = "ordered"
 
 const (
 	tellEvery = time.Second
-	// toldAtOnce bounds what is told every tellEvery. Of each item, a row is written, a text encoded and an embedding
-	// published.
+	// toldAtOnce bounds the items of a turn. Of each, a row is written, a text encoded and an embedding published.
 	toldAtOnce = 100
 	// tellerRests is after how long without anything to tell a process gives the lease back.
 	tellerRests = time.Minute
