@@ -28,7 +28,14 @@ func newBehaviour(g *generation.Following, c *complements) *behaviour {
 	if c == nil || c.live == nil || g.Directions() == nil {
 		return nil
 	}
-	return &behaviour{generation: g, moved: map[string][]uint16{}, log: newLogged(g)}
+	return &behaviour{generation: g, moved: map[string][]uint16{}, log: newLogged(g, c.isNode)}
+}
+
+// noteNode notes that a node has come or gone.
+func (b *behaviour) noteNode(id string) {
+	if b != nil {
+		b.log.compare(id)
+	}
 }
 
 // follow makes new rows of items that were solved.

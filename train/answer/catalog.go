@@ -372,6 +372,7 @@ func (w *writer) remove(id string) {
 		w.attributes.Clear(h)
 		w.index.Remove(id)
 		w.complements.noteNode(id)
+		w.behaviour.noteNode(id)
 	}
 }
 
@@ -429,14 +430,19 @@ func (w *writer) flush() error {
 	if err != nil {
 		return err
 	}
+	var come []string
 	for _, id := range w.ids {
 		if _, known := w.index.Handle(id); !known {
 			w.complements.noteNode(id)
+			come = append(come, id)
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.index.Apply(change)
+	for _, id := range come {
+		w.behaviour.noteNode(id)
+	}
 	for _, id := range w.ids {
 		if h, known := w.index.Handle(id); known {
 			w.beside.set(h, id)

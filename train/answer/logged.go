@@ -18,11 +18,12 @@ const farMoved = 0.01
 // all others encode them. It is safe for concurrent use.
 type logged struct {
 	generation *generation.Following
+	isNode     func(id string) bool
 
 	mu sync.Mutex
 	// said is, by id, what the log has said since the generation's cut.
 	said map[string]stated
-	// far and near are the items that differ, and are not on their way into the log: by more than farMoved, or less.
+	// far and near are the nodes that differ, and are not on their way into the log: by more than farMoved, or less.
 	far, near map[string]struct{}
 }
 
@@ -33,8 +34,9 @@ type stated struct {
 	at  int64
 }
 
-func newLogged(g *generation.Following) *logged {
-	return &logged{generation: g, said: map[string]stated{}, far: map[string]struct{}{}, near: map[string]struct{}{}}
+func newLogged(g *generation.Following, isNode func(id string) bool) *logged {
+	return &logged{generation: g, isNode: isNode, said: map[string]stated{}, far: map[string]struct{}{},
+		near: map[string]struct{}{}}
 }
 
 // note notes what the log says.
@@ -48,7 +50,7 @@ func (l *logged) note(id string, s stated) {
 	l.place(id)
 }
 
-// compare is called once the row that an item is embedded with has changed.
+// compare is called once the row that an item is embedded with has changed, or a node has come or gone.
 func (l *logged) compare(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,6 +61,9 @@ func (l *logged) compare(id string) {
 func (l *logged) place(id string) {
 	delete(l.far, id)
 	delete(l.near, id)
+	if !l.isNode(id) {
+		return
+	}
 	now, own := l.generation.Ordered(id)
 	said := own
 	if s, ok := l.said[id]; ok && !s.own {
@@ -106,17 +111,12 @@ func (c *Catalog) TakeOrdered(n int) (generation int64, taken []OrderedRow) {
 		return 0, nil
 	}
 	l := s.behaviour.log
-	s.mu.RLock()
-	defer s.mu.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, ids := range from {
 		for id := range ids {
 			if len(taken) == n {
 				return s.generation.Doc.Generation, taken
-			}
-			if _, isNode := s.index.Handle(id); !isNode {
-				continue
 			}
 			delete(ids, id)
 			row, _ := l.generation.Ordered(id)
@@ -145,6 +145,8 @@ func (c *Catalog) PutBackOrdered(generation int64, taken []OrderedRow) {
 	if s == nil || s.generation.Doc.Generation != generation {
 		return
 	}
+	s.mu.RLock() // compare looks into the index
+	defer s.mu.RUnlock()
 	for _, r := range taken {
 		s.behaviour.log.compare(r.ID)
 	}

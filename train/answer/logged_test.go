@@ -135,6 +135,18 @@ func TestRowsOfOrdersInTheLog(t *testing.T) {
 	if c.Untold() != len(told) {
 		t.Errorf("%d items are to be told of again, not %d", c.Untold(), len(told))
 	}
+	// Nothing is told of what is no node.
+	id := all[0].NodeID
+	*w.log = append(*w.log, window{nodes: []rows.Row{{NodeID: id, Deleted: true}}})
+	settleAll(t, c)
+	if c.Untold() != len(told)-1 {
+		t.Errorf("%d items are to be told of without one of %d", c.Untold(), len(told))
+	}
+	*w.log = append(*w.log, window{nodes: []rows.Row{w.nodes[id]}})
+	settleAll(t, c)
+	if c.Untold() != len(told) {
+		t.Errorf("%d items are to be told of once it is there again, not %d", c.Untold(), len(told))
+	}
 }
 
 // countedLog counts how often the rows of its stretches are read.
