@@ -117,13 +117,13 @@ func checkStore(ctx context.Context, p *command.Pipeline, opts verify.Options, a
 	return v, err
 }
 
-// compareWithTopics compares the rows with the input topics, of which people have named all.
+// compareWithTopics compares the rows with the input topics, of which people have named all that others state.
 func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Options, named []string) (
 	_ *verify.Differences, err error) {
 	if err := p.KnowsMapping(); err != nil {
 		return nil, err
 	}
-	inputs := wiring.TopicsOf(p.Config).Stating()
+	inputs := wiring.TopicsOf(p.Config).Given()
 	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(inputs))) {
 		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s; give all",
 			strings.Join(named, ","), strings.Join(inputs, " and "))
