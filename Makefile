@@ -51,8 +51,8 @@ test-all: ## run all tests
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
 	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
-	go test -p $$p -vet=off -race -short -timeout 20m $(RACE_PACKAGES) || code=1; \
-	$(E2E) test -p $$p -vet=off -race -short -timeout 20m ./cli ./s3store || code=1; exit $$code
+	go test -p $$p -vet=off -race -short -timeout 40m $(RACE_PACKAGES) || code=1; \
+	$(E2E) test -p $$p -vet=off -race -short -timeout 40m ./cli ./s3store || code=1; exit $$code
 
 lint: ## check formatting, and run golangci-lint (installed if missing), which includes go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
