@@ -78,7 +78,7 @@ func (f *Following) Ordered(id string) (now, own []uint16) { return f.encoder.Or
 func (f *Following) Follow(r *rows.Vectors) {
 	switch row, own, ok := f.SaysOrdered(r); {
 	case !ok:
-		f.FollowVectors(r)
+		f.followVectors(r)
 	case own:
 		f.encoder.UnfollowOrders(r.NodeID)
 	default:
@@ -100,8 +100,8 @@ func (f *Following) SaysOrdered(r *rows.Vectors) (row []uint16, own, ok bool) {
 	return nil, true, f.ordered != 0 && r.Input == f.ordered
 }
 
-// FollowVectors is Follow without what nodes are ordered with.
-func (f *Following) FollowVectors(r *rows.Vectors) {
+// followVectors is Follow without what nodes are ordered with.
+func (f *Following) followVectors(r *rows.Vectors) {
 	if f.encoder == nil {
 		return
 	}

@@ -242,9 +242,9 @@ func (s *Service) makeParts(o Options, pipeline owner.Pipeline) error {
 	return nil
 }
 
-// teller is how this process tells what items are ordered with, nil without orders.
+// teller is how this process tells what items are ordered with, nil without orders, or if it does not follow them.
 func (s *Service) teller() (*answering.Teller, error) {
-	if s.topics.Ordered == "" {
+	if s.topics.Ordered == "" || !s.roles.Serve {
 		return nil, nil
 	}
 	right, err := process.Lease(s.store, answering.OrderedLease, s.log)
