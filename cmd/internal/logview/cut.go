@@ -123,6 +123,18 @@ func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 	return size, nil
 }
 
+// HasOrders says whether there is an order that counts.
+func (c *Cut) HasOrders(ctx context.Context) (bool, error) {
+	layouts := make([]commitlog.Layout, c.shards)
+	for shard := range layouts {
+		var err error
+		if layouts[shard], err = c.cut.Layout(ctx, c.store, shard); err != nil {
+			return false, err
+		}
+	}
+	return shardLogs{c}.haveOrders(ctx, layouts)
+}
+
 // haveOrders says whether there is an order that counts.
 func (l shardLogs) haveOrders(ctx context.Context, layouts []commitlog.Layout) (bool, error) {
 	for shard, layout := range layouts {

@@ -63,7 +63,7 @@ func featurize(ctx context.Context, o *Options, source generation.Source) (_ *te
 		}
 	}()
 	if corpus.Stats.Links == 0 {
-		return nil, fmt.Errorf("%w: %d nodes, none of which has a neighbour", generation.ErrTooFew, corpus.Stats.Nodes)
+		return nil, fmt.Errorf("no link to hide: none of %d nodes states a link to another", corpus.Stats.Nodes)
 	}
 	return t, t.fit(ctx, s, r)
 }

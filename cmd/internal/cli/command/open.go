@@ -16,7 +16,6 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/train/encoders/bert/compute/devices"
-	"giantstream/train/generation"
 	"giantstream/train/generation/study"
 )
 
@@ -158,7 +157,7 @@ func (p *Pipeline) KnowsMapping() error {
 }
 
 // Source is the graph as of a cut, nil for everything committed. It is a build's source.
-func (p *Pipeline) Source(ctx context.Context, at map[int]int64) (generation.Source, error) {
+func (p *Pipeline) Source(ctx context.Context, at map[int]int64) (*logview.Cut, error) {
 	return logview.OpenCut(ctx, p.Store, p.Identity.Shards, at)
 }
 

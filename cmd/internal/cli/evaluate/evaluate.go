@@ -12,6 +12,7 @@ import (
 
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/logview"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 	"giantstream/train/generation/study"
@@ -46,7 +47,8 @@ edges; the figures are means over the splits ± their standard deviation, and th
 log has those of each encoder and split as they come. Nothing is stored. The
 encoder lsa is the text-only baseline. The graph is what a pipeline has committed,
 or the files given; then the configuration, if there is one, says how to
-featurize, train and evaluate.
+featurize, train and evaluate. Orders do not count: 'giantstream evaluate orders'
+is about them.
 
 With --ablation the rows are those of the paper instead: texts alone, link
 prediction with a triplet loss, and neighbourhood prediction (GIANT) by what the
@@ -121,7 +123,7 @@ func (f *evaluateFlags) run(cmd *cobra.Command, a *command.App) error {
 		return err
 	}
 	defer closeDevice()
-	source, err := pipe.Source(ctx, nil)
+	source, err := statedLinks(ctx, pipe)
 	if err != nil {
 		return err
 	}
@@ -150,6 +152,19 @@ func (f *evaluateFlags) run(cmd *cobra.Command, a *command.App) error {
 		return command.WriteJSON(a.Out, result)
 	}
 	return printComparison(a, result, f.holdout, options.Settings.ProbeRates)
+}
+
+// statedLinks is what the pipeline has committed, with a warning if it has orders: links of orders are made by a build.
+func statedLinks(ctx context.Context, pipe *command.Pipeline) (*logview.Cut, error) {
+	source, err := pipe.Source(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	ordered, err := source.HasOrders(ctx)
+	if ordered {
+		pipe.Log.Warn("orders do not count here, stated links alone do: for orders, run 'giantstream evaluate orders'")
+	}
+	return source, err
 }
 
 // open opens the pipeline to evaluate. That of files has a name and a mapping of its own, which the configuration, that

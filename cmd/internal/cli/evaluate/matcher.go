@@ -45,7 +45,7 @@ It shows how well the texts alone predict the neighbourhoods. Nothing is stored.
 			if err != nil {
 				return err
 			}
-			source, err := pipe.Source(ctx, nil)
+			source, err := statedLinks(ctx, pipe)
 			if err != nil {
 				return err
 			}
