@@ -36,6 +36,9 @@ type Counter struct {
 	weight []int64
 	orders []int32
 	met    []int32
+	row    []cell // of a regression
+	some   []counted
+	last   int32
 	pairs  int64 // counted so far
 }
 
@@ -53,22 +56,51 @@ func (c *Counter) grow() {
 	}
 }
 
+// ordersAtOnce is how many orders are gathered at a time.
+const ordersAtOnce = 64
+
+// counted is an order whose pairs count.
+type counted struct {
+	items  []int32
+	weight int64
+}
+
+// gather returns those of some orders whose pairs count. Orders lie all over memory. Whoever reads one after the other
+// waits for each of them, but a processor fetches many at a time if no branch depends on what they hold. So the last
+// item of each is read here for the sake of reading it.
+func (c *Counter) gather(numbers []int32) []counted {
+	c.some = c.some[:0]
+	for _, number := range numbers {
+		o := &c.x.orders[number]
+		c.some = append(c.some, counted{o.items, int64(o.stated)})
+	}
+	last := int32(0)
+	for _, o := range c.some {
+		last += o.items[len(o.items)-1]
+	}
+	c.last = last
+	n := 0
+	for _, o := range c.some {
+		if int(o.weight) <= c.x.maxItems {
+			c.some[n] = counted{o.items, weightOf(int(o.weight))}
+			n++
+		}
+	}
+	return c.some[:n]
+}
+
 // count counts the pairs of an item, and those of the item with itself. What it has met is to be taken.
 func (c *Counter) count(item int32) {
-	x := c.x
 	c.grow()
-	for _, number := range x.of[item] {
-		o := x.orders[number]
-		if int(o.stated) > x.maxItems {
-			continue
-		}
-		w := weightOf(int(o.stated))
-		for _, j := range o.items {
-			if c.orders[j] == 0 {
-				c.met = append(c.met, j)
+	for numbers := range slices.Chunk(c.x.of[item], ordersAtOnce) {
+		for _, o := range c.gather(numbers) {
+			for _, j := range o.items {
+				if c.orders[j] == 0 {
+					c.met = append(c.met, j)
+				}
+				c.orders[j]++
+				c.weight[j] += o.weight
 			}
-			c.orders[j]++
-			c.weight[j] += w
 		}
 	}
 }
@@ -86,8 +118,12 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 	if !x.isCounted(item) {
 		return out
 	}
+	better := func(a, b Partner) int {
+		return cmp.Or(cmp.Compare(b.Association, a.Association), x.order(a.Item, b.Item))
+	}
+	begin, most := len(out), rule.MaxPartners
+	var least *Partner // of those kept, once there are as many as may be
 	c.count(item)
-	begin := len(out)
 	for _, j := range c.met {
 		n, w := c.take(j)
 		if j == item || !x.isCounted(j) {
@@ -96,16 +132,26 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 		if c.pairs++; int(n) < rule.MinSupport {
 			continue
 		}
-		if a := rule.Measure.association(w, x.weight[item], x.weight[j], x.total); a >= rule.MinAssociation {
-			out = append(out, Partner{j, n, w, a})
+		a := rule.Measure.association(w, x.weight[item], x.weight[j], x.total)
+		if a < rule.MinAssociation {
+			continue
+		}
+		p := Partner{j, n, w, a}
+		if least != nil && better(p, *least) > 0 {
+			continue
+		}
+		out = append(out, p)
+		if most > 0 && len(out)-begin == 2*most { // so that not all partners are sorted of an item that has many
+			slices.SortFunc(out[begin:], better)
+			out = out[:begin+most]
+			last := out[len(out)-1]
+			least = &last
 		}
 	}
 	c.met = c.met[:0]
-	slices.SortFunc(out[begin:], func(a, b Partner) int {
-		return cmp.Or(cmp.Compare(b.Association, a.Association), x.order(a.Item, b.Item))
-	})
-	if rule.MaxPartners > 0 {
-		out = out[:min(len(out), begin+rule.MaxPartners)]
+	slices.SortFunc(out[begin:], better)
+	if most > 0 {
+		out = out[:min(len(out), begin+most)]
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -25,9 +26,6 @@ type Ridge struct {
 // DefaultRidge loses least of what later orders of a shop have (docs/measurements/2026-11-26.md).
 var DefaultRidge = Ridge{Partners: 100, Penalty: 5, Keep: 50}
 
-// ItemBytes is what Ridges takes for each item that it is asked for.
-func (o Ridge) ItemBytes() int64 { return int64(o.Partners) * (int64(o.Partners)*8 + 64) }
-
 // Hint is a partner that says that an order has an item.
 type Hint struct {
 	Partner int32
@@ -40,17 +38,66 @@ type Hint struct {
 // regression is that of an item.
 type regression struct {
 	partners []Partner // in the order of the items
-	// gram has the weights of pairs of partners above the diagonal, in rows of len(partners).
-	gram []float64
+	// rows has the weights of the partners' pairs: that of two partners is in the row of the smaller item, and one of 0
+	// is in none. Partners of a large catalog's item seldom meet each other.
+	rows [][]cell
+}
+
+// cell is a weight in a row of a regression.
+type cell struct {
+	column int32
+	weight int64
+}
+
+// bytes is about what a regression takes until it is solved.
+func (r regression) bytes() int64 {
+	const partner, use, row, one = 24, 8, 24, 16
+	n := int64(len(r.partners)) * (partner + use + row)
+	for _, cells := range r.rows {
+		n += int64(len(cells)) * one
+	}
+	return n
 }
 
 // use is a regression that a partner is in, and its row there.
 type use struct{ regression, row int32 }
 
+// How many items AllRidges takes at a time. It begins with few, which say what an item takes.
+const (
+	firstRidges = 1024
+	leastRidges = 64
+)
+
+// AllRidges yields what Ridges returns of items, in their order. It takes as many of them at a time as about that many
+// bytes hold, judging by those before, and never more than eight times as many hold if all partners meet.
+func (c *Counters) AllRidges(items []int32, o Ridge, bytes int64) iter.Seq2[int32, []Hint] {
+	full := int64(o.Partners) * (56 + 8*int64(o.Partners))
+	return func(yield func(int32, []Hint) bool) {
+		for n := int64(firstRidges); len(items) > 0; {
+			n = max(leastRidges, min(n, 8*bytes/full))
+			part := items[:min(int(n), len(items))]
+			items = items[len(part):]
+			hints, taken := c.ridges(part, o)
+			for k, i := range part {
+				if !yield(i, hints[k]) {
+					return
+				}
+			}
+			n = bytes / max(1, taken/int64(len(part)))
+		}
+	}
+}
+
 // Ridges returns the hints of some items, those of the highest weight first. The number of goroutines changes nothing,
 // nor do the other items that are asked for. But the pairs of an item are counted once for all regressions that it is
 // in, so that many items at a time take less time.
 func (c *Counters) Ridges(items []int32, o Ridge) [][]Hint {
+	hints, _ := c.ridges(items, o)
+	return hints
+}
+
+// ridges returns also about what the regressions took, in bytes.
+func (c *Counters) ridges(items []int32, o Ridge) (hints [][]Hint, taken int64) {
 	all := make([]regression, len(items))
 	parallel.ForEach(len(items), block, len(c.each), func(worker, _, from, to int) {
 		for i := from; i < to; i++ {
@@ -71,50 +118,49 @@ func (c *Counters) Ridges(items []int32, o Ridge) [][]Hint {
 			c.each[worker].fill(item, all, uses[item])
 		}
 	})
-	hints := make([][]Hint, len(items))
-	parallel.ForEach(len(items), 1, len(c.each), func(_, _, from, to int) {
+	hints = make([][]Hint, len(items))
+	solvers := make([]solver, len(c.each))
+	parallel.ForEach(len(items), 1, len(c.each), func(worker, _, from, to int) {
 		for i := from; i < to; i++ {
-			hints[i] = all[i].solve(o, c.each[0].x.order)
+			hints[i] = solvers[worker].solve(all[i], o, c.each[worker].x)
 		}
 	})
-	return hints
+	for _, r := range all {
+		taken += r.bytes()
+	}
+	return hints, taken
 }
 
-// regression returns the regression of an item, with the diagonal of its matrix.
+// regression returns the regression of an item, whose rows are empty.
 func (c *Counter) regression(item int32, o Ridge) regression {
 	found := c.Partners(item, Rule{Measure: Cosine, MinSupport: 1, MaxPartners: o.Partners}, nil)
-	r := regression{partners: slices.Clone(found), gram: make([]float64, len(found)*len(found))}
+	r := regression{partners: slices.Clone(found), rows: make([][]cell, len(found))}
 	slices.SortFunc(r.partners, func(a, b Partner) int { return c.x.order(a.Item, b.Item) })
-	for a, p := range r.partners {
-		r.gram[a*len(found)+a] = float64(c.x.weight[p.Item])/unit + o.Penalty
-	}
 	return r
 }
 
 // fill writes the weights of the pairs of an item with those of greater numbers to the regressions that have it.
 func (c *Counter) fill(item int32, all []regression, uses []use) {
 	c.grow()
-	for _, number := range c.x.of[item] {
-		o := c.x.orders[number]
-		if int(o.stated) > c.x.maxItems {
-			continue
-		}
-		w := weightOf(int(o.stated))
-		at, _ := slices.BinarySearch(o.items, item)
-		for _, j := range o.items[at+1:] {
-			if c.weight[j] == 0 {
-				c.met = append(c.met, j)
+	for numbers := range slices.Chunk(c.x.of[item], ordersAtOnce) {
+		for _, o := range c.gather(numbers) {
+			for k := len(o.items) - 1; o.items[k] > item; k-- { // they ascend, and item is one of them
+				j := o.items[k]
+				if c.weight[j] == 0 {
+					c.met = append(c.met, j)
+				}
+				c.weight[j] += o.weight
 			}
-			c.weight[j] += w
 		}
 	}
 	for _, u := range uses {
-		r, n := all[u.regression], len(all[u.regression].partners)
-		for b, p := range r.partners {
-			if p.Item > item {
-				r.gram[min(int(u.row), b)*n+max(int(u.row), b)] = float64(c.weight[p.Item]) / unit
+		c.row = c.row[:0]
+		for column, p := range all[u.regression].partners {
+			if w := c.weight[p.Item]; w != 0 {
+				c.row = append(c.row, cell{int32(column), w})
 			}
 		}
+		all[u.regression].rows[u.row] = slices.Clone(c.row)
 	}
 	for _, j := range c.met {
 		c.weight[j] = 0
@@ -122,29 +168,41 @@ func (c *Counter) fill(item int32, all []regression, uses []use) {
 	c.met = c.met[:0]
 }
 
-// solve returns the hints that are kept. before says which of two partners of the same weight comes first.
-func (r regression) solve(o Ridge, before func(a, b int32) int) (hints []Hint) {
+// solver solves one regression after the other. Each goroutine needs its own.
+type solver struct {
+	gram   []float64
+	factor mat.Cholesky
+}
+
+// solve returns the hints that are kept.
+func (s *solver) solve(r regression, o Ridge, x *Incidence) (hints []Hint) {
 	n := len(r.partners)
 	if n == 0 {
 		return nil
 	}
+	s.gram = slices.Grow(s.gram[:0], n*n)[:n*n]
+	clear(s.gram)
 	with := mat.NewVecDense(n, nil)
 	for a, p := range r.partners {
 		with.SetVec(a, float64(p.Weight)/unit)
+		s.gram[a*n+a] = float64(x.weight[p.Item])/unit + o.Penalty
+		for _, c := range r.rows[a] {
+			b := int(c.column)
+			s.gram[min(a, b)*n+max(a, b)] = float64(c.weight) / unit
+		}
 	}
 	// The matrix is positive definite: pairs of orders, what large orders add to the diagonal, and the penalty.
-	var factor mat.Cholesky
-	if !factor.Factorize(mat.NewSymDense(n, r.gram)) {
+	if !s.factor.Factorize(mat.NewSymDense(n, s.gram)) {
 		return nil // by rounding alone
 	}
-	_ = factor.SolveVecTo(with, with) // a large condition number is no failure
+	_ = s.factor.SolveVecTo(with, with) // a large condition number is no failure
 	for a, p := range r.partners {
 		if w := with.AtVec(a); w > 0 {
 			hints = append(hints, Hint{p.Item, p.Orders, w})
 		}
 	}
 	slices.SortFunc(hints, func(a, b Hint) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), before(a.Partner, b.Partner))
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), x.order(a.Partner, b.Partner))
 	})
-	return slices.Clip(hints[:min(len(hints), o.Keep)])
+	return slices.Clone(hints[:min(len(hints), o.Keep)])
 }

@@ -14,11 +14,8 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// Ridges are computed for a batch of items at a time, a smaller one if they take more than an eighth of the memory.
-const (
-	manyRidges = 2048
-	fewRidges  = 64
-)
+// ridgeBytes is about what the regressions take that are held at a time, and an eighth of the memory if that is less.
+const ridgeBytes = 256 << 20
 
 // FindComplements writes what goes with what. It holds all orders in memory, and the ids of what is ordered.
 func FindComplements(ctx context.Context, t *work.Task) error {
@@ -82,23 +79,21 @@ func complements(ctx context.Context, t *work.Task, orders *pairs.Incidence, ids
 		}
 	}
 	slices.SortFunc(items, func(a, b int32) int { return strings.Compare(ids[a], ids[b]) })
-	ridge, many := pairs.DefaultRidge, manyRidges
+	bytes := int64(ridgeBytes)
 	if t.MemoryLimit > 0 {
-		many = int(min(manyRidges, max(fewRidges, t.MemoryLimit/8/ridge.ItemBytes())))
+		bytes = min(bytes, t.MemoryLimit/8)
 	}
 	counters := orders.NewCounters(countersFor(t.Workers, t.MemoryLimit, orders.CounterBytes()))
 	return func(yield func(generation.Complement, error) bool) {
-		for part := range slices.Chunk(items, many) {
+		for i, hints := range counters.AllRidges(items, pairs.DefaultRidge, bytes) {
 			if ctx.Err() != nil {
 				yield(generation.Complement{}, ctx.Err())
 				return
 			}
-			for i, hints := range counters.Ridges(part, ridge) {
-				s.Items += min(1, len(hints))
-				for _, c := range complementsOf(part[i], hints, ids) {
-					if !yield(c, nil) {
-						return
-					}
+			s.Items += min(1, len(hints))
+			for _, c := range complementsOf(i, hints, ids) {
+				if !yield(c, nil) {
+					return
 				}
 			}
 		}

@@ -171,18 +171,15 @@ func Cosine(x *pairs.Incidence, questions []Question) Method {
 
 // Ridge scores items as goes-with.parquet does.
 func Ridge(x *pairs.Incidence, questions []Question, o pairs.Ridge, workers int) Method {
-	const many = 1024
+	const bytes = 256 << 20
 	items, lists := make([]int32, x.Items()), askedOf(questions)
 	for i := range items {
 		items[i] = int32(i)
 	}
-	counters := x.NewCounters(workers)
-	for part := range slices.Chunk(items, many) {
-		for k, hints := range counters.Ridges(part, o) {
-			for _, h := range hints {
-				if of, ok := lists[h.Partner]; ok {
-					lists[h.Partner] = append(of, said{part[k], h.Weight})
-				}
+	for i, hints := range x.NewCounters(workers).AllRidges(items, o, bytes) {
+		for _, h := range hints {
+			if of, ok := lists[h.Partner]; ok {
+				lists[h.Partner] = append(of, said{i, h.Weight})
 			}
 		}
 	}
