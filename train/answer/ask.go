@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,12 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
-	"giantstream/internal/suggest"
 	"giantstream/train/answer/filter"
 )
 
@@ -373,65 +369,4 @@ func body(r *http.Request) ([]byte, error) {
 		return nil, badRequest{fmt.Errorf("the body: %w", err)}
 	}
 	return data, nil
-}
-
-// knownFields says which fields a question can have, if the error is that it has another one.
-func knownFields(err error, data []byte, to any) string {
-	quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
-	name := strings.Trim(quoted, `"`)
-	var fields map[string]json.RawMessage
-	if _ = json.Unmarshal(data, &fields); !ok || fields[name] == nil { // it may be further in
-		return ""
-	}
-	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(to).Elem()) {
-		if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" {
-			names = append(names, field)
-		}
-	}
-	slices.Sort(names)
-	mean := ""
-	if near := suggest.Nearest(name, names); near != "" {
-		mean = " did you mean " + near + "?"
-	}
-	return ";" + mean + " fields are " + strings.Join(names, ", ")
-}
-
-// decode reads a JSON object, and refuses fields that it does not know.
-func decode(data []byte, to any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return badRequest{fmt.Errorf("the question: %w%s", err, knownFields(err, data, to))}
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return badRequest{errors.New("the question has more than one JSON value")}
-	}
-	if hasNullElement(data) {
-		return badRequest{errors.New("the question has null in a list")}
-	}
-	return nil
-}
-
-// hasNullElement reports whether one of the arrays in a JSON value has null as an element, which encoding/json takes
-// for the zero value: an empty text, say.
-func hasNullElement(data []byte) bool {
-	d := json.NewDecoder(bytes.NewReader(data))
-	var inArray []bool
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return false
-		}
-		switch token {
-		case json.Delim('['), json.Delim('{'):
-			inArray = append(inArray, token == json.Delim('['))
-		case json.Delim(']'), json.Delim('}'):
-			inArray = inArray[:len(inArray)-1]
-		case nil:
-			if len(inArray) > 0 && inArray[len(inArray)-1] {
-				return true
-			}
-		}
-	}
 }

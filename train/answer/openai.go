@@ -31,7 +31,7 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 		Encoding   string          `json:"encoding_format"`
 	}
 	if err := json.Unmarshal(a.body, &q); err != nil { // fields that it does not know are of other models
-		return nil, badRequest{fmt.Errorf("the request: %w", err)}
+		return nil, badRequest{fmt.Errorf("the request: %w", wrongType(err))}
 	}
 	texts, err := inputsOf(q.Input)
 	if err != nil {
@@ -102,7 +102,7 @@ func inputsOf(input json.RawMessage) (texts []string, err error) {
 	if json.Unmarshal(input, &one) == nil {
 		return []string{one}, nil
 	}
-	if err := json.Unmarshal(input, &texts); err != nil || hasNullElement(input) {
+	if err := json.Unmarshal(input, &texts); err != nil || ambiguity(input) != nil {
 		return nil, errors.New("input is neither a text nor a list of texts. Lists of tokens are of another " +
 			"encoder's vocabulary; with LangChain's OpenAIEmbeddings, check_embedding_ctx_length=False sends texts")
 	}

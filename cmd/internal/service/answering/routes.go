@@ -98,6 +98,8 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 		switch p := r.URL.Path; {
 		case byID != nil && get && strings.HasPrefix(p, answer.SimilarPath):
 			byID.ServeHTTP(w, r) // an id may be any path, and a ServeMux would redirect it to a clean one
+		case byID != nil && strings.HasPrefix(p, answer.SimilarPath):
+			a.answerMissing(w, r, http.HandlerFunc(onlyGet))
 		case p != path.Clean(p):
 			a.answerMissing(w, r, http.NotFoundHandler()) // the clean path may have the id of another node
 		default:
@@ -109,6 +111,12 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 		}
 	})
 	return endpoint.AllowOrigins(a.HTTP.CORS.Origins, ofAdmins, all)
+}
+
+// onlyGet refuses another method, as a ServeMux does.
+func onlyGet(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	w.WriteHeader(http.StatusMethodNotAllowed)
 }
 
 // serveHTTP answers until ctx ends.
