@@ -76,15 +76,10 @@ func (a *associated) score(i, j, orders int32, weight int64) float64 {
 	return max(0, information) * min(1, float64(orders)/enough)
 }
 
-// Rows returns the rows lo ≤ i < hi of the matrix, each with its most largest entries. What hidden says of a pair is
-// left out; it is called for i and j as well as for j and i, on several goroutines. Their number changes nothing. Calls
-// come one after the other.
-func (a *Association) Rows(lo, hi, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
-	return a.rowsOf(between(lo, hi), most, workers, hidden)
-}
-
-// rowsOf is Rows of some items.
-func (a *Association) rowsOf(items []int32, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
+// Rows returns the rows of some items, each with its most largest entries. What hidden says of a pair is left out. It
+// is called for i and j as well as for j and i, on several goroutines, whose number changes nothing. Calls of Rows come
+// one after the other.
+func (a *Association) Rows(items []int32, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
 	workers = parallel.Workers(workers)
 	for len(a.makers) < workers {
 		a.makers = append(a.makers, a.newRowMaker())

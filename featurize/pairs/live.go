@@ -199,7 +199,7 @@ func (l *Live) Associations(items []int32, most int) []sparse.Vector {
 		l.association.renew()
 		l.outdated = false
 	}
-	return l.association.rowsOf(items, most, 1, func(_, _ int32) bool { return false })
+	return l.association.Rows(items, most, 1, func(_, _ int32) bool { return false })
 }
 
 // Support is the number of orders that have an item.

@@ -144,8 +144,7 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 		if most > 0 && len(out)-begin == 2*most { // so that not all partners are sorted of an item that has many
 			slices.SortFunc(out[begin:], better)
 			out = out[:begin+most]
-			last := out[len(out)-1]
-			least = &last
+			least = new(out[len(out)-1])
 		}
 	}
 	c.met = c.met[:0]

@@ -75,7 +75,11 @@ func Fit(ctx context.Context, t *work.Task) error {
 	defer directions.Close() //nolint:errcheck // a temporary file
 	if s.Weight > 0 {
 		b := make([]byte, 0, itemBytes)
-		d, err := o.eachRow(ctx, t, func(i int, row []float32) error {
+		all := make([]int32, o.Items())
+		for i := range all {
+			all[i] = int32(i)
+		}
+		d, err := o.eachRow(ctx, t, all, func(i int, row []float32) error {
 			p := x.PartitionAt(i)
 			b = sections.AppendBF16(binary.LittleEndian.AppendUint32(b[:0], uint32(i-x.Base[p])), row)
 			s.Items++
@@ -157,10 +161,10 @@ func (o *orders) byCustomer() (*pairs.Incidence, error) {
 	return out, nil
 }
 
-// eachRow calls visit with the row of each item that is ordered, in ascending order, and returns what they are made by,
-// with positions for hashes. The row is valid during the call. ErrNoData of package projection: no two items are
-// associated.
-func (o *orders) eachRow(ctx context.Context, t *work.Task, visit func(i int, row []float32) error) (
+// eachRow calls visit with the rows of those of some items that are ordered, in their order, and returns what they are
+// made by, with positions for hashes. The row is valid during the call. ErrNoData of package projection: no two items
+// are associated.
+func (o *orders) eachRow(ctx context.Context, t *work.Task, items []int32, visit func(i int, row []float32) error) (
 	*hybrid.Directions, error) {
 	customers, err := o.byCustomer()
 	if err != nil {
@@ -171,28 +175,27 @@ func (o *orders) eachRow(ctx context.Context, t *work.Task, visit func(i int, ro
 	if err != nil {
 		return nil, err
 	}
-	for lo := 0; lo < o.Items(); lo += chunk {
+	for part := range slices.Chunk(items, chunk) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		hi := min(o.Items(), lo+chunk)
-		found := a.Rows(lo, hi, hybrid.MostAssociations, t.Workers, o.hidden)
-		all, known := make([]float32, (hi-lo)*dim), make([]bool, hi-lo)
-		parallel.ForEach(hi-lo, 64, t.Workers, func(_, _, from, to int) {
+		found := a.Rows(part, hybrid.MostAssociations, t.Workers, o.hidden)
+		all, known := make([]float32, len(part)*dim), make([]bool, len(part))
+		parallel.ForEach(len(part), 64, t.Workers, func(_, _, from, to int) {
 			var numbers []int32
-			for i := from; i < to; i++ {
+			for k := from; k < to; k++ {
 				numbers = numbers[:0]
-				for _, j := range found[i].Index {
+				for _, j := range found[k].Index {
 					numbers = append(numbers, d.Find(uint64(j))) //nolint:gosec // a position
 				}
-				known[i] = d.Row(numbers, found[i].Value, o.Support(int32(lo+i)), all[i*dim:(i+1)*dim])
+				known[k] = d.Row(numbers, found[k].Value, o.Support(part[k]), all[k*dim:(k+1)*dim])
 			}
 		})
-		for i := range hi - lo {
-			if !known[i] {
+		for k, i := range part {
+			if !known[k] {
 				continue
 			}
-			if err := visit(lo+i, all[i*dim:(i+1)*dim]); err != nil {
+			if err := visit(int(i), all[k*dim:(k+1)*dim]); err != nil {
 				return nil, err
 			}
 		}
@@ -205,14 +208,17 @@ func (o *orders) eachRow(ctx context.Context, t *work.Task, visit func(i int, ro
 func (o *orders) directions(ctx context.Context, t *work.Task, a *pairs.Association) (*hybrid.Directions, error) {
 	n := o.Items()
 	step := (n + sampleRows - 1) / sampleRows
+	var items []int32
+	for i := 0; i < n; i += step {
+		items = append(items, int32(i))
+	}
 	sample := &sparse.Matrix{Cols: n, Start: []int64{0}}
-	for lo := 0; lo < n; lo += chunk {
+	for part := range slices.Chunk(items, chunk) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		hi := min(n, lo+chunk)
-		for i, row := range a.Rows(lo, hi, hybrid.MostAssociations, t.Workers, o.hidden) {
-			if (lo+i)%step == 0 && len(row.Index) > 0 {
+		for _, row := range a.Rows(part, hybrid.MostAssociations, t.Workers, o.hidden) {
+			if len(row.Index) > 0 {
 				sample.Append(row)
 			}
 		}
