@@ -1,5 +1,5 @@
 // Package console shows long work to people: a progress bar per stage on a terminal, one log line
-// per stage elsewhere.
+// per stage elsewhere, and one a minute of a stage that takes longer.
 //
 // The rules for output: results go to stdout, everything else to stderr; nothing but a bar is ever
 // redrawn; colours and bars only on a terminal and without NO_COLOR.
@@ -34,7 +34,11 @@ type Progress struct {
 	count int64
 	total int64
 	begin time.Time
+	still *time.Timer // says that a stage goes on, where there is no bar
 }
+
+// sayStill is how often a log says that a stage goes on.
+const sayStill = time.Minute
 
 // New returns a Progress that draws on out if it is a terminal, else logs.
 func New(out io.Writer, log *slog.Logger) *Progress {
@@ -52,6 +56,7 @@ func (p *Progress) Stage(name string, total int64) {
 	p.end()
 	p.name, p.count, p.total, p.begin = name, 0, total, time.Now()
 	if p.log != nil {
+		p.still = time.AfterFunc(sayStill, func() { p.goesOn(name) })
 		return
 	}
 	if total <= 0 {
@@ -68,6 +73,21 @@ func (p *Progress) Stage(name string, total int64) {
 		progressbar.OptionSpinnerType(14),
 	)
 	_ = p.bar.RenderBlank() // from here on a spinner draws itself
+}
+
+// goesOn logs how far a stage is, unless another has begun.
+func (p *Progress) goesOn(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.name != name {
+		return
+	}
+	about := []any{"stage", name, "units", p.count}
+	if p.total > 0 {
+		about = append(about, "of", p.total)
+	}
+	p.log.Info("stage goes on", append(about, "seconds", time.Since(p.begin).Round(time.Second).Seconds())...)
+	p.still.Reset(sayStill)
 }
 
 // Add reports n more units of the running stage.
@@ -103,6 +123,7 @@ func (p *Progress) end() {
 	took := time.Since(p.begin)
 	switch {
 	case p.log != nil:
+		p.still.Stop()
 		p.log.Info("stage done", "stage", p.name, "units", p.count, "seconds", took.Round(time.Millisecond).Seconds())
 	default:
 		_ = p.bar.Finish() // stops a spinner's own redrawing

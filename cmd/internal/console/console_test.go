@@ -3,8 +3,10 @@ package console
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -37,4 +39,29 @@ func TestProgressLogsOneLinePerStageWithoutTerminal(t *testing.T) {
 	if !strings.Contains(lines[0], "stage=read units=10") {
 		t.Errorf("first line: %s", lines[0])
 	}
+}
+
+func TestALogSaysThatALongStageGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := New(&out, slog.New(slog.NewTextHandler(&out, nil)))
+		p.Stage("read", 10)
+		p.Add(4)
+		time.Sleep(2*sayStill + sayStill/2)
+		p.Stage("fit", 0)
+		time.Sleep(sayStill + sayStill/2)
+		p.Done()
+		time.Sleep(5 * sayStill)
+		var said []string
+		for line := range strings.Lines(out.String()) {
+			_, message, _ := strings.Cut(strings.TrimSpace(line), "msg=")
+			said = append(said, message)
+		}
+		want := []string{`"stage goes on" stage=read units=4 of=10 seconds=60`,
+			`"stage goes on" stage=read units=4 of=10 seconds=120`, `"stage done" stage=read units=4 seconds=150`,
+			`"stage goes on" stage=fit units=0 seconds=60`, `"stage done" stage=fit units=0 seconds=90`}
+		if !slices.Equal(said, want) {
+			t.Errorf("the log is %q, want %q", said, want)
+		}
+	})
 }
