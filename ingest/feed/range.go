@@ -3,7 +3,9 @@ package feed
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/mirror"
 	"giantstream/stream/mutation"
@@ -11,8 +13,7 @@ import (
 
 // Range decodes the records of a stretch of one partition of an input topic, as a Feed does, and hands their
 // mutations to each. It returns how many records it has read, and how many of them are dead letters. from and to are
-// offsets of the brokers. Nothing is written. A record that lay too far in the future when a Feed read it may not do
-// so now.
+// offsets of the brokers. Nothing is written.
 func (c *Config) Range(ctx context.Context, topic string, partition int, from, to int64,
 	each func(mutation.Mutation)) (records, refused int64, err error) {
 	s := &source{translator: c.Translators[topic], base: c.Bases[topic],
@@ -20,9 +21,21 @@ func (c *Config) Range(ctx context.Context, topic string, partition int, from, t
 	if s.decoder, err = c.decoder(topic); err != nil {
 		return 0, 0, err
 	}
+	var ahead map[deadletter.Origin]time.Time
+	if c.Ahead != nil {
+		if ahead, err = c.Ahead(ctx); err != nil {
+			return 0, 0, fmt.Errorf("read the dead letters: %w", err)
+		}
+	}
 	for m, err := range c.Client.Range(ctx, topic, partition, from, to) {
 		if err != nil {
 			return records, refused, fmt.Errorf("read topic %s, partition %d: %w", topic, partition, err)
+		}
+		at, is := ahead[deadletter.Origin{Topic: topic, Partition: partition, Offset: m.Offset}]
+		if is && at.Equal(m.Time) { // and not a record of a topic that was created again
+			records++
+			refused++
+			continue
 		}
 		var got chunk
 		if err := s.decode(ctx, m, &got, nil); err != nil {

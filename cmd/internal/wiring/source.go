@@ -2,11 +2,14 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"giantstream/config"
 	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/schema"
 	"giantstream/stream/mutation"
@@ -41,7 +44,31 @@ func OpenSource(ctx context.Context, cfg *config.Config, further []string, log *
 		return Source{}, nil, err
 	}
 	in.Topics = in.Topics.Ranked(further)
+	in.Ahead = refusedAhead(c, in.Topics.DeadLetters)
 	return Source{c, in}, detach, nil
+}
+
+// refusedAhead reads from the dead letters, once, which records were refused for an event time too far ahead.
+func refusedAhead(c *client.Client, topic string) func(context.Context) (map[deadletter.Origin]time.Time, error) {
+	var ahead map[deadletter.Origin]time.Time
+	return func(ctx context.Context) (map[deadletter.Origin]time.Time, error) {
+		if ahead != nil {
+			return ahead, nil
+		}
+		found := map[deadletter.Origin]time.Time{}
+		all := deadletter.Filter{Code: decode.FutureTime, All: true}
+		for l, err := range deadletter.List(ctx, c, topic, all) {
+			if errors.Is(err, client.ErrNoTopic) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			found[l.Origin] = l.Time
+		}
+		ahead = found
+		return ahead, nil
+	}
 }
 
 // Range implements mutation.Source.
