@@ -155,7 +155,7 @@ func (f *planning) calibration() (plan.Calibration, error) {
 // read makes the flags the input of an estimate.
 func (f *planning) read() error {
 	if f.nodes == 0 {
-		return errors.New("--nodes is missing: how many nodes the graph has, such as 10m")
+		return errors.New("--nodes is missing, or 0: how many nodes the graph has, such as 10m")
 	}
 	if _, err := pifa.ParseKind(f.labelFeatures); err != nil {
 		return fmt.Errorf("--label-features: %w", err)

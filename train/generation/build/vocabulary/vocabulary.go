@@ -150,8 +150,8 @@ func FitVectorizer(ctx context.Context, t *work.Task) error {
 
 // errAlike is the error of texts without features.
 func errAlike(t *work.Task, x graph.Numbering, err error) error {
-	return fmt.Errorf("%w: there are %d, and their texts are too few, empty or all alike (%w)", generation.ErrTooFew,
-		x.Nodes(), err)
+	return fmt.Errorf("%w: of the texts of %d, no words are in some and not in nearly all: they are empty, alike "+
+		"or have nothing in common (%w)", generation.ErrTooFew, x.Nodes(), err)
 }
 
 // LoadVectorizer reads the vectorizer, once for all tasks of this process.
