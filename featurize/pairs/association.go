@@ -132,7 +132,7 @@ func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.V
 		c.count(i)
 		for _, j := range c.met {
 			n, w := c.take(j)
-			if j == i || !x.isCounted(j) || hidden(i, j) {
+			if j == i || !x.isCounted(j) {
 				continue
 			}
 			if v := m.parts[k].score(i, j, n, w); v > 0 {
@@ -144,7 +144,7 @@ func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.V
 		}
 		c.met = c.met[:0]
 	}
-	m.keep(most)
+	m.keep(i, most, hidden)
 	slices.SortFunc(m.kept, func(a, b entry) int { return x.order(a.item, b.item) })
 	v := sparse.Vector{Index: make([]int32, len(m.kept)), Value: make([]float32, len(m.kept))}
 	for k, e := range m.kept {
@@ -153,9 +153,9 @@ func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.V
 	return v
 }
 
-// keep takes the largest of the sums, and forgets all. An item may have met many times more than are kept, so it sorts
-// few of them.
-func (m *rowMaker) keep(most int) {
+// keep takes the largest of the sums of item i that are not hidden, and forgets all. An item may have met many times
+// more than are kept, so it sorts few of them, and asks of no others whether they are hidden.
+func (m *rowMaker) keep(i int32, most int, hidden func(i, j int32) bool) {
 	m.kept = m.kept[:0]
 	cut := func() {
 		slices.SortFunc(m.kept, m.compare)
@@ -165,7 +165,7 @@ func (m *rowMaker) keep(most int) {
 	for _, j := range m.met {
 		e := entry{j, m.sums[j]}
 		m.sums[j] = 0
-		if last != nil && m.compare(e, *last) > 0 {
+		if last != nil && m.compare(e, *last) > 0 || hidden(i, j) {
 			continue
 		}
 		if m.kept = append(m.kept, e); len(m.kept) == 2*most {
