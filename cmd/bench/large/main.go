@@ -6,6 +6,10 @@
 // DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). In copy k, every id and
 // the first word of every text carry the number k. So neither nodes nor texts repeat, and the
 // vocabulary grows with the copies. Copy 0 is the graph as it is.
+//
+// With -items N it draws a shop instead, products.csv and orders.csv (see shop.go):
+//
+//	go run ./cmd/bench/large -items 1000000 -out shop
 package main
 
 import (
@@ -36,10 +40,15 @@ type edge struct {
 func main() {
 	data := flag.String("data", "../shared/data/debian-packages", "folder of the graph")
 	copies := flag.Int("copies", 10, "how many copies to write")
+	items := flag.Int("items", 0, "draw a shop of this many items instead, with 1.2 orders for each")
 	out := flag.String("out", "big", "folder to write to")
 	flag.Parse()
 	err := os.MkdirAll(*out, 0o755)
-	if err == nil {
+	switch {
+	case err != nil:
+	case *items > 0:
+		err = writeShop(*out, *items)
+	default:
 		err = errors.Join(
 			repeat(*data, *out, "nodes.jsonl.gz", *copies, func(n node, k int) node {
 				return node{number(n.ID, k), numberFirstWord(n.Text, k), n.Label}
