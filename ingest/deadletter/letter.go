@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/recordtrace"
@@ -42,6 +43,9 @@ type Letter struct {
 	Message string
 	// Key and Value are the record's own bytes; nil is null.
 	Key, Value []byte
+	// OwnKey is that of the original, if the record is a copy with an id out of it as the key (ingest.KeyHeader); nil
+	// if not.
+	OwnKey []byte
 	// Time is the record's timestamp.
 	Time time.Time
 	// At is when the letter was written.
@@ -153,8 +157,16 @@ func (l *Letter) message(topic string) kafka.Message {
 	if l.ReplayOf != "" {
 		add(hReplayOf, l.ReplayOf)
 	}
-	m.Headers = append(m.Headers, l.Trace...)
+	m.Headers = append(m.Headers, l.carried()...)
 	return m
+}
+
+// carried are the headers that the letter and a replay share with the record.
+func (l *Letter) carried() []kafka.Header {
+	if l.OwnKey == nil {
+		return l.Trace
+	}
+	return append([]kafka.Header{{Key: ingest.KeyHeader, Value: l.OwnKey}}, l.Trace...)
 }
 
 // closing says what has become of a letter.
@@ -214,6 +226,9 @@ func Parse(m kafka.Message) (Letter, error) {
 		SHA256:   h[hSHA256],
 		ReplayOf: h[hReplayOf],
 		Trace:    recordtrace.Given(m.Headers),
+	}
+	if key, ok := h[ingest.KeyHeader]; ok {
+		l.OwnKey = []byte(key)
 	}
 	var errs []error
 	if l.Foreign() { // the code of records that are none, so none has it

@@ -100,7 +100,7 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 		}
 		err := p.Send(ctx, kafka.Message{
 			Topic: l.Topic, Key: l.Key, Value: l.Value, Time: l.Time,
-			Headers: append([]kafka.Header{{Key: hReplayOf, Value: []byte(l.Origin.String())}}, l.Trace...),
+			Headers: append([]kafka.Header{{Key: hReplayOf, Value: []byte(l.Origin.String())}}, l.carried()...),
 		})
 		if err != nil {
 			return done, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/recordtrace"
@@ -33,8 +34,11 @@ func FromMessage(m kafka.Message, f *decode.Fault) Letter {
 		Trace: recordtrace.Given(m.Headers),
 	}
 	for _, h := range m.Headers {
-		if h.Key == hReplayOf {
+		switch h.Key {
+		case hReplayOf:
 			l.ReplayOf = string(h.Value)
+		case ingest.KeyHeader:
+			l.OwnKey = h.Value
 		}
 	}
 	return l

@@ -35,6 +35,23 @@ func enveloped(event string) string {
 		`"name":"shop.inventory.products.Envelope","version":2},"payload":` + event + `}`
 }
 
+// What a key says is said of its own record: the next one, which has its id in the value, names no edge.
+func TestFarEndsOfAKeyAreForgotten(t *testing.T) {
+	d, err := decode.Edges(decode.EdgeMapping{Debezium: true, Src: "src", Dst: "dst"}, kafkatest.Limits(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, fault := d.Decode(decode.Record{Key: []byte(`{"src":"a","dst":"b"}`),
+		Value: []byte(event("d", "null", "null"))}, nil)
+	if fault != nil || len(got) != 1 || got[0].Other != "b" {
+		t.Fatalf("got %+v, %v", got, fault)
+	}
+	got, fault = d.Decode(decode.Record{Key: []byte("a"), Value: []byte(event("d", `{"src":"a"}`, "null"))}, nil)
+	if len(got) != 0 || fault == nil || fault.Code != decode.MissingDst {
+		t.Errorf("got %+v, %v; want missing_dst", got, fault)
+	}
+}
+
 func TestChangeEvents(t *testing.T) {
 	m := decode.NodeMapping{Debezium: true, ID: "sku", Text: []string{"name"}, Deleted: "status in [draft, archived]"}
 	timed := m

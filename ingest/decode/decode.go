@@ -398,6 +398,7 @@ func firstInvalid(b []byte) int {
 
 // id returns the id (source) from the value or else from the key.
 func (d *Decoder) id(key []byte) (string, *Fault) {
+	d.keyEnds = nil
 	if d.orders.joins() && len(d.scan.data) > 0 {
 		return d.joinedID(d.changes != nil && d.wasGone)
 	}

@@ -88,7 +88,6 @@ func (k *keyReader) found() (id value, ends []value, ok bool) {
 
 // KeyID returns the id that a record has whose value has none.
 func (d *Decoder) KeyID(key []byte) (string, *Fault) {
-	d.keyEnds = nil
 	name, missing := "id", MissingID
 	if d.edges {
 		name, missing = "src", MissingSrc

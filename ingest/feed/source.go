@@ -109,9 +109,12 @@ const tracedRecords = 128
 // decode adds what a record says to the chunk: mutations, or a letter with the record's own bytes.
 // An error is not the record's fault, and the record is decoded again later. followed is nil unless it is.
 func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed *recordtrace.Record) error {
-	value, before := m.Value, len(c.mutations)
+	value, key, before := m.Value, m.Key, len(c.mutations)
 	var fault *decode.Fault
-	key, err := s.translator.Key(ctx, m.Key)
+	if s.copies {
+		key = ingest.OwnKey(&m)
+	}
+	key, err := s.translator.Key(ctx, key)
 	if err != nil {
 		return fmt.Errorf("offset %d: %w", m.Offset, err)
 	}

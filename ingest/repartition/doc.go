@@ -4,8 +4,9 @@
 //
 // A consumer group per source topic shares the topic's partitions among the workers. Each record
 // keeps its value, timestamp and headers. Its key becomes the id that the mapping finds in the
-// value. A record without a usable id keeps its own key, and so does a null value; the shard that
-// receives the copy dead-letters it like any other record.
+// value or in a key that is an object. Such an object is kept in a header, because it may name the far
+// end of an edge or the item of an order. A record without a usable id keeps its own key, and so does a
+// null value with a plain key; the shard that receives the copy dead-letters it like any other record.
 //
 // # At least once, in any order
 //

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/segmentio/kafka-go"
+
+	"giantstream/ingest"
 )
 
 // originHeader holds "partition/offset" of a copy's origin.
@@ -64,7 +66,7 @@ func origin(m *kafka.Message, epoch int64) kafka.Header {
 func withOrigin(m *kafka.Message, epoch int64) []kafka.Header {
 	headers := make([]kafka.Header, 0, len(m.Headers)+1)
 	for _, h := range m.Headers {
-		if h.Key != originHeader { // a copy of a copy is of another pipeline's
+		if h.Key != originHeader && h.Key != ingest.KeyHeader { // a copy of a copy is of another pipeline's
 			headers = append(headers, h)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
@@ -138,40 +139,45 @@ func (c *copier) copy(ctx context.Context, m *kafka.Message) error {
 		return c.letters.Publish(ctx, deadletter.FromMessage(*m, &decode.Fault{Code: decode.RecordTooLarge,
 			Message: fmt.Sprintf("the value has %d bytes; the limit is %d", len(m.Value), c.RecordBytes)}))
 	}
-	key, err := c.key(ctx, m)
+	key, fromObject, err := c.key(ctx, m)
 	if err != nil {
 		return fmt.Errorf("offset %d: %w", m.Offset, err)
 	}
+	headers := withOrigin(m, c.Epoch)
+	if fromObject {
+		headers = append(headers, kafka.Header{Key: ingest.KeyHeader, Value: m.Key})
+	}
 	return c.producer.Send(ctx,
-		kafka.Message{Topic: c.To, Key: key, Value: m.Value, Time: m.Time, Headers: withOrigin(m, c.Epoch)})
+		kafka.Message{Topic: c.To, Key: key, Value: m.Value, Time: m.Time, Headers: headers})
 }
 
-// key is the id in the value or in a key that is an object, else the record's own key.
-func (c *copier) key(ctx context.Context, m *kafka.Message) ([]byte, error) {
+// key is the id in the value or in a key that is an object, else the record's own key. fromObject: the id is in an
+// object, which may say more.
+func (c *copier) key(ctx context.Context, m *kafka.Message) (key []byte, fromObject bool, err error) {
 	value := m.Value
 	if c.Translator != nil {
 		json, fault, err := c.Translator.JSON(ctx, c.json[:0], m.Value)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, false, err
 		case fault != nil: // the shard's dead letter
-			return m.Key, nil //nolint:nilerr // a fault is the record's, no failure of ours
+			return m.Key, false, nil //nolint:nilerr // a fault is the record's, no failure of ours
 		}
 		if value = json; json != nil {
 			c.json = json
 		}
 	}
 	if id, _, ok := c.decoder.Route(value); ok {
-		return []byte(id), nil
+		return []byte(id), false, nil
 	}
-	key, err := c.Translator.Key(ctx, m.Key)
+	object, err := c.Translator.Key(ctx, m.Key)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if id, fault := c.decoder.KeyID(key); fault == nil {
-		return []byte(id), nil
+	if id, fault := c.decoder.KeyID(object); fault == nil {
+		return []byte(id), id != string(object), nil
 	}
-	return m.Key, nil
+	return m.Key, false, nil
 }
 
 // Lag counts the records of the source topics that are not copied yet.
