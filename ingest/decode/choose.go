@@ -49,6 +49,9 @@ func (d *Decoder) choose() *Fault {
 		kept := values[:0]
 		for _, e := range elements {
 			end := e.element + len(e.raw)
+			if e.kind == kindList { // whose raw goes on after it
+				end = e.element + 1
+			}
 			chosen := false
 			for ; len(fields) > 0 && fields[0].element < end; fields = fields[1:] {
 				if fields[0].element == e.element { // of a repeated field the last one counts
@@ -56,9 +59,18 @@ func (d *Decoder) choose() *Fault {
 				}
 			}
 			for ; len(values) > 0 && values[0].element < end; values = values[1:] {
-				if chosen && e.kind == kindObject && values[0].element >= e.element {
+				keep := chosen && e.kind == kindObject
+				if values[0].element < e.element {
+					keep = values[0].misplaced
+				}
+				if keep {
 					kept = append(kept, values[0])
 				}
+			}
+		}
+		for _, v := range values {
+			if v.misplaced { // in the place of the list
+				kept = append(kept, v)
 			}
 		}
 		d.scan.captured[c.values] = kept

@@ -231,6 +231,7 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 			"because its deletion may belong in another partition; delete it by a record of its own",
 			quote(prior.id), quote(m.ID), quote(m.ID), quote(prior.id))
 	}
+	before := len(dst)
 	if fault == nil && d.edges && d.mode == Add {
 		if dst, fault = d.takeBack(m, &prior, dst); fault != nil {
 			return dst, fault
@@ -241,11 +242,15 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 			return dst, fault
 		}
 	}
+	takenBack := len(dst)
 	dst, worse := d.stated(m, dst)
-	if worse != nil {
-		fault = worse
+	switch {
+	case worse == nil:
+		return dst, fault
+	case len(dst) == takenBack: // what cannot be read says nothing of what was there before either
+		dst = dst[:before]
 	}
-	return dst, fault
+	return dst, worse
 }
 
 // timeOf is the time of a change that is not mapped: when Debezium has read it. That follows the order of
@@ -287,7 +292,7 @@ func (d *Decoder) rowBefore(c *change) (p priorRow, fault *Fault) {
 		p.kind, _ = d.kind()
 	}
 	for _, v := range d.scan.captured[slotEnds] {
-		if !placeholder(v) {
+		if !v.misplaced && !placeholder(v) {
 			p.ends = append(p.ends, v)
 		}
 	}

@@ -98,7 +98,8 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 		return nil, errors.Join(&FieldError{Field: "nodes.edges", Err: err})
 	}
 	for i, e := range d.ends {
-		fields = append(fields, mappedField{name: "nodes.edges", path: e.path, slot: d.endSlot(i), many: true})
+		fields = append(fields, mappedField{name: "nodes.edges", path: e.path, slot: d.endSlot(i), many: true,
+			states: true})
 	}
 	for i, t := range m.Text {
 		fields = append(fields, mappedField{name: "nodes.text", path: t, slot: slotText + slot(i), many: true})
@@ -137,7 +138,7 @@ func edgesOf(m EdgeMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 	}
 	return d, d.init([]mappedField{
 		{name: "edges.src", path: m.Src, slot: slotID},
-		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true},
+		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true, states: true},
 		{name: "edges.event_time", path: m.EventTime, slot: slotTime},
 		{name: "edges.weight", path: m.Weight, slot: slotWeight},
 		{name: "edges.kind", path: d.kinds.path, slot: slotKindOfEdge},
@@ -413,6 +414,9 @@ func (d *Decoder) id(key []byte) (string, *Fault) {
 }
 
 func (d *Decoder) idOf(v value, field string) (string, *Fault) {
+	if v.misplaced {
+		return "", misplaced(v, field)
+	}
 	switch v.kind {
 	case kindString:
 		return checkID(d.text(v), field)
@@ -424,6 +428,17 @@ func (d *Decoder) idOf(v value, field string) (string, *Fault) {
 			"for several", field, quote(string(v.raw)))
 	}
 	return "", faultf(BadType, "%s is %s; ids are strings or integers", field, v.kind)
+}
+
+// misplaced is the fault of a value that a path cannot enter. To take it for an absent one would delete what the
+// record does not mean to.
+func misplaced(v value, field string) *Fault {
+	what := v.kind.String()
+	if v.kind == kindString && len(v.raw) > 0 {
+		what += " " + quote(string(v.raw))
+	}
+	return faultf(BadType, "the path of the %s goes on where the value has %s; map the path as the values have it, or "+
+		"send a list or an object there", field, what)
 }
 
 // integral returns a number without a fraction of zeros, and -0 as 0: pandas writes the integers of a
@@ -488,7 +503,8 @@ func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 		return dst, fault
 	}
 	if len(d.ends) > 0 {
-		if fault = d.listEdges(&m); fault != nil && fault.Code == TooManyEdges {
+		var refused bool
+		if fault, refused = d.listEdges(&m); refused {
 			return dst, fault
 		}
 	}

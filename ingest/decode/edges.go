@@ -118,18 +118,22 @@ func (d *Decoder) endSlot(i int) slot {
 	return slotText + slot(d.texts+len(d.attributes)+len(d.vectors)+i)
 }
 
-// listEdges lets a node record state the edges that it carries, of all kinds.
-func (d *Decoder) listEdges(m *mutation.Mutation) (first *Fault) {
+// listEdges lets a node record state the edges that it carries, of all kinds. refused: not even the good ones, because
+// the list cannot be read, and those of the node's earlier record must stay.
+func (d *Decoder) listEdges(m *mutation.Mutation) (first *Fault, refused bool) {
 	m.HasEdges = true
 	n := 0
 	for i := range d.ends {
 		n += len(d.scan.captured[d.endSlot(i)])
 	}
 	if n > d.limits.EdgesPerRecord {
-		return d.tooManyEdges()
+		return d.tooManyEdges(), true
 	}
 	for i, e := range d.ends {
 		others, fault := d.farEnds(m.ID, d.scan.captured[d.endSlot(i)])
+		if len(others) == 0 && fault != nil && fault.Code == BadType {
+			return fault, true
+		}
 		if first == nil {
 			first = fault
 		}
@@ -140,7 +144,7 @@ func (d *Decoder) listEdges(m *mutation.Mutation) (first *Fault) {
 		m.Others = append(m.Others, others...)
 		m.Kinds = append(m.Kinds, slices.Repeat([]mutation.Kind{e.kind}, len(others))...)
 	}
-	return first
+	return first, false
 }
 
 func (d *Decoder) tooManyEdges() *Fault {

@@ -125,7 +125,7 @@ func compile(fields []mappedField, errs ...error) (*pathNode, error) {
 			errs = append(errs, &FieldError{Field: f.name, Err: err})
 			continue
 		}
-		root.insert(p, f.slot, f.many)
+		root.insert(p, f)
 	}
 	root.finish()
 	return root, errors.Join(errs...)
@@ -145,4 +145,7 @@ type mappedField struct {
 	name, path string
 	slot       slot
 	many       bool // may have several values
+	// states: that there is no value says something, such as that an order has no items. So a value that stands in the
+	// path's way is captured, too.
+	states bool
 }

@@ -100,8 +100,8 @@ func Orders(m OrderMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 	}
 	fields := []mappedField{
 		{name: "baskets.id", path: m.ID[0], slot: slotID},
-		{name: "baskets.items", path: m.Items, slot: slotEnds, many: true},
-		{name: "baskets.quantity", path: m.Quantity, slot: slotQuantity, many: true},
+		{name: "baskets.items", path: m.Items, slot: slotEnds, many: true, states: true},
+		{name: "baskets.quantity", path: m.Quantity, slot: slotQuantity, many: true, states: true},
 		{name: "baskets.time", path: m.Time, slot: slotPlaced},
 		{name: "baskets.event_time", path: m.EventTime, slot: slotTime},
 		{name: "baskets.kind", path: kind, slot: slotKind},
@@ -279,13 +279,18 @@ func (d *Decoder) lines(items []value, quantified bool) ([]mutation.Line, *Fault
 	if quantified {
 		quantities = d.scan.captured[slotQuantity]
 	}
+	for _, q := range quantities {
+		if q.misplaced {
+			return nil, misplaced(q, "quantity")
+		}
+	}
 	if len(quantities) > 0 && len(items) > 1 && !d.orders.beside &&
 		d.scan.listed[slotEnds] != d.scan.listed[slotQuantity] {
 		return nil, faultf(BadType, "the record has several items and one quantity, or one item and several quantities")
 	}
 	lines := make([]mutation.Line, 0, len(items))
 	for _, v := range items {
-		if v.kind == kindString && len(v.raw) == 0 {
+		if v.kind == kindString && len(v.raw) == 0 && !v.misplaced {
 			continue
 		}
 		item, fault := d.idOf(v, "item")

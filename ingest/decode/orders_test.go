@@ -294,6 +294,7 @@ func TestOrdersAreKeyed(t *testing.T) {
 func FuzzOrders(f *testing.F) {
 	for _, s := range []string{`{"id":"a","lines":[{"sku":"x","n":2},{"sku":1},{"n":3}],"placed":"2020-01-01 00:00:00"}`,
 		`{"id":"a","skus":["x",null,"x"],"counts":[1,-2,"3"],"gone":true}`, `{"id":1,"lines":[[{"sku":"a"}]]}`,
+		`{"id":"a","lines":{"sku":"x"}}`,
 		`{"before":{"id":"a","skus":"x"},"after":{"id":"a","skus":["y"]},"op":"u","ts_ms":1}`, "[[["} {
 		f.Add([]byte(`{"id":"a","skus":"x"}`), []byte(s))
 	}

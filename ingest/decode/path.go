@@ -206,6 +206,9 @@ type pathNode struct {
 	elem    *pathNode // [*]
 	indexed []indexNode
 	ends    []pathEnd // slots whose path ends here
+	// intoObject and intoList are slots of fields that state something by their absence, whose paths go on into an
+	// object here, or into a list.
+	intoObject, intoList []slot
 }
 
 type fieldNode struct {
@@ -224,12 +227,18 @@ type pathEnd struct {
 	flat bool
 }
 
-func (n *pathNode) insert(p Path, s slot, many bool) {
+func (n *pathNode) insert(p Path, f mappedField) {
 	for _, st := range p {
+		switch {
+		case f.states && st.field != "":
+			n.intoObject = append(n.intoObject, f.slot)
+		case f.states:
+			n.intoList = append(n.intoList, f.slot)
+		}
 		n = n.child(st)
 	}
 	last := p[len(p)-1]
-	n.ends = append(n.ends, pathEnd{slot: s, flat: many && (last.field != "" || last.index != all)})
+	n.ends = append(n.ends, pathEnd{slot: f.slot, flat: f.many && (last.field != "" || last.index != all)})
 }
 
 func (n *pathNode) child(s step) *pathNode {
@@ -285,6 +294,7 @@ func (n *pathNode) finish() {
 
 func (n *pathNode) merge(o *pathNode) {
 	n.ends = append(n.ends, o.ends...)
+	n.intoObject, n.intoList = append(n.intoObject, o.intoObject...), append(n.intoList, o.intoList...)
 	for _, f := range o.fields {
 		n.child(step{field: f.name}).merge(f.node)
 	}

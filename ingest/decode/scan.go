@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,7 +34,9 @@ func (k kind) String() string {
 type value struct {
 	kind    kind
 	escaped bool
-	raw     []byte
+	// misplaced: the path goes on and cannot enter the value.
+	misplaced bool
+	raw       []byte
 	// element is where the innermost list element around it begins, and index the element's; 0 outside of lists.
 	element, index int
 }
@@ -158,9 +161,29 @@ func (s *scanner) capture(n *pathNode, v value) {
 			s.listed[e.slot] = true
 			continue
 		}
-		if c := s.captured[e.slot]; len(c) <= s.limit {
-			s.captured[e.slot] = append(c, v)
+		s.keep(e.slot, v)
+	}
+	v.misplaced = true
+	if v.kind != kindObject && !v.emptyList() {
+		for _, at := range n.intoObject {
+			s.keep(at, v)
 		}
+	}
+	if v.kind != kindList {
+		for _, at := range n.intoList {
+			s.keep(at, v)
+		}
+	}
+}
+
+// emptyList reports whether a value is a list without elements, as PHP also writes an object without fields.
+func (v *value) emptyList() bool {
+	return v.kind == kindList && bytes.HasPrefix(bytes.TrimLeft(v.raw[1:], " \n\r\t"), []byte{']'})
+}
+
+func (s *scanner) keep(at slot, v value) {
+	if c := s.captured[at]; len(c) <= s.limit {
+		s.captured[at] = append(c, v)
 	}
 }
 

@@ -78,10 +78,10 @@ func (t *Tally) count(d *Decoder, n int64) {
 	}
 }
 
-// filled reports whether a slot has a value that is no empty string.
+// filled reports whether a slot has a value at the end of its path that is no empty string.
 func (s *scanner) filled(at slot) bool {
 	for _, v := range s.captured[at] {
-		if v.kind != kindString || len(v.raw) > 0 {
+		if !v.misplaced && (v.kind != kindString || len(v.raw) > 0) {
 			return true
 		}
 	}

@@ -57,7 +57,8 @@ func TestMissingFields(t *testing.T) {
 		"typo": {`{"id":1,"titel":"a","tags":["x"]}`, `{"src":1,"dst":[2]}`,
 			`nodes.text: no record has the field "title"; did you mean "titel"?`},
 		"no list": {`{"id":1,"title":"a","tags":["x"]}`, `{"src":1,"dst":"2;3"}`,
-			`edges.dst: no record has the field "dst[*]"; did you mean "dst"?`},
+			`edges.dst: no record has the field "dst[*]"; 1 of the 1 records that were read would be dead letters; did you ` +
+				`mean "dst"?`},
 		"deeper": {`{"id":1,"tilte":"a","text":{"title":"b"},"tags":["x"]}`, `{"src":1,"dst":[2]}`,
 			`nodes.text: no record has the field "title"; did you mean "text.title"?`},
 		"most are dead letters": {`{"id":1,"title":"a","tags":["x"]}`, `{"src":"a\u0000","dst":[2]}`,
