@@ -158,17 +158,18 @@ func (s *sender) readInput(ctx context.Context, in *Input, decoder *decode.Decod
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", in.Name, err)
 		case rec.over != nil || rec.bad != "":
-			return nil, fmt.Errorf("%w: %s, line %d: the record is too large or no CSV row, so what it states cannot "+
-				"be known, and would be deleted; nothing was sent", ErrSnapshot, in.Name, rec.line)
+			return nil, unread(in, rec.line, "the record is too large or no CSV row")
 		}
 		value := decoder.Enclose(rec.value)
-		if !edges {
-			if id, _, ok := decoder.Route(value); ok {
-				p = append(p, hashNames(id))
-			}
+		if id, _, ok := decoder.Route(value); ok && !edges {
+			p = append(p, hashNames(id))
 			continue
 		}
-		scratch, _ = decoder.Decode(decode.Record{Value: value}, scratch[:0])
+		var fault *decode.Fault
+		scratch, fault = decoder.Decode(decode.Record{Value: value}, scratch[:0])
+		if fault != nil && !fault.Loops || !edges { // no pipeline has an edge from a node to itself
+			return nil, unread(in, rec.line, fmt.Sprint(fault))
+		}
 		for i := range scratch {
 			m := &scratch[i]
 			if m.Other != "" {
@@ -179,6 +180,12 @@ func (s *sender) readInput(ctx context.Context, in *Input, decoder *decode.Decod
 			}
 		}
 	}
+}
+
+// unread refuses a snapshot with a record that may state what the pipeline has.
+func unread(in *Input, line int64, why string) error {
+	return fmt.Errorf("%w: %s, line %d: %s. What the record states cannot be known, and would be deleted; nothing was "+
+		"sent. Correct or remove the line", ErrSnapshot, in.Name, line, why)
 }
 
 // retract deletes what is missing.

@@ -47,7 +47,7 @@ func TestSnapshotDeletesWhatItLacks(t *testing.T) {
 			dir := t.TempDir()
 			o.Checkpoint = filepath.Join(dir, "checkpoint")
 			o.Nodes = files(t, write(t, filepath.Join(dir, "n.jsonl"),
-				[]byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"text\":\"?\"}\n")))
+				[]byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n")))
 			o.Edges = files(t, write(t, filepath.Join(dir, "e.jsonl"), []byte(`{"src":"a","dst":"b"}`)))
 			run(t, o)
 			o.Snapshot = backfill.Snapshot{Nodes: true, Edges: true, Guard: 0.5, Undirected: true,
@@ -86,6 +86,47 @@ func TestSnapshotDeletesWhatItLacks(t *testing.T) {
 				t.Errorf("deleted %q, want %q", deleted, want)
 			}
 		})
+	}
+}
+
+// A record that cannot be read may state what the pipeline has, so nothing is deleted beside it.
+func TestASnapshotWithARecordThatCannotBeReadDeletesNothing(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	for _, c := range []struct {
+		nodes, edges, says string
+	}{
+		{nodes: `{"id":"b","price":NaN}`, says: "nodes.jsonl, line 2: bad_json"},
+		{nodes: `{"id":"b","text":"cut o`, says: "nodes.jsonl, line 2: bad_json"},
+		{nodes: "{\"id\":\"b\",\"text\":\"\xff\"}", says: "nodes.jsonl, line 2: bad_utf8"},
+		{nodes: `{"text":"no id"}`, says: "nodes.jsonl, line 2: missing_id"},
+		{nodes: `["b"]`, says: "nodes.jsonl, line 2: bad_type"},
+		{nodes: `{"id":"b","text":{"a text":"that is an object"}}`}, // a dead letter, but it has an id
+		{edges: `{"src":"a","dst":`, says: "edges.jsonl, line 2: bad_json"},
+		{edges: `{"src":"a","dst":["b",{"sku":"c"}]}`, says: "edges.jsonl, line 2: bad_type"},
+		{edges: `{"src":"a","dst":["a",{"sku":"c"}]}`, says: "edges.jsonl, line 2: self_loop"},
+		{edges: `{"src":"a"}`, says: "edges.jsonl, line 2: missing_dst"},
+		{edges: `{"src":"a","dst":["a","b"]}`}, // no pipeline has an edge from a to a
+	} {
+		o := options(e)
+		dir := t.TempDir()
+		o.Nodes = files(t, write(t, filepath.Join(dir, "nodes.jsonl"), []byte("{\"id\":\"a\"}\n"+c.nodes+"\n")))
+		o.Edges = files(t, write(t, filepath.Join(dir, "edges.jsonl"), []byte("{\"src\":\"a\",\"dst\":\"c\"}\n"+c.edges)))
+		o.Snapshot = backfill.Snapshot{Nodes: c.nodes != "", Edges: c.edges != "", Guard: 1,
+			Committed: has(backfill.Committed{ID: "a", Links: []string{"b", "c"}}, backfill.Committed{ID: "b"})}
+		before := len(e.Read(t, "nodes")) + len(e.Read(t, "edges"))
+		stats, err := backfill.Run(t.Context(), o)
+		if c.says == "" {
+			if err != nil || stats.MissingNodes+stats.MissingEdges > 0 {
+				t.Errorf("%s%s: %+v, %v", c.nodes, c.edges, stats, err)
+			}
+			continue
+		}
+		if !errors.Is(err, backfill.ErrSnapshot) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s%s: %v; want ErrSnapshot with %q", c.nodes, c.edges, err, c.says)
+		}
+		if after := len(e.Read(t, "nodes")) + len(e.Read(t, "edges")); after != before {
+			t.Errorf("%s%s: %d records were sent", c.nodes, c.edges, after-before)
+		}
 	}
 }
 

@@ -259,10 +259,11 @@ func (d *Decoder) farEnds(id string, ends []value) ([]string, *Fault) {
 	others := make([]string, 0, len(ends))
 	var first *Fault
 	var named []string
-	bad := 0
+	bad, loops := 0, 0
 	for i, v := range ends {
 		other, fault := d.idOf(v, "dst")
 		if fault == nil && other == id {
+			loops++
 			fault = faultf(SelfLoop, "the edge leads from %s to itself", quote(id))
 		}
 		if fault == nil {
@@ -276,11 +277,15 @@ func (d *Decoder) farEnds(id string, ends []value) ([]string, *Fault) {
 			named = append(named, fmt.Sprintf("[%d] %v", i, fault))
 		}
 	}
-	if bad == 0 || len(ends) == 1 {
-		return others, first
+	if bad == 0 {
+		return others, nil
 	}
 	if bad > maxNamed {
 		named = append(named, "…")
 	}
-	return others, faultf(first.Code, "%d of %d edges left out: %s", bad, len(ends), strings.Join(named, "; "))
+	if len(ends) > 1 {
+		first = faultf(first.Code, "%d of %d edges left out: %s", bad, len(ends), strings.Join(named, "; "))
+	}
+	first.Loops = loops == bad
+	return others, first
 }

@@ -102,6 +102,8 @@ type Fault struct {
 	Code Code
 	// Message is for people: which field, which edge, what was found.
 	Message string
+	// Loops: all that was left out are edges from a node to itself.
+	Loops bool
 }
 
 func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
