@@ -45,8 +45,8 @@ type Config struct {
 	// Clock stamps dead letters.
 	Clock func() time.Time
 	Log   *slog.Logger
-	// NodeFields and EdgeFields, when not nil, count in how many values each mapped field is found.
-	NodeFields, EdgeFields *decode.Tally
+	// Fields, by topic, count in how many values each mapped field is found.
+	Fields map[string]*decode.Tally
 	// Letters, when not nil, logs the dead letters of all feeds that share it.
 	Letters *deadletter.Log
 	// Metrics, when not nil, is counted up by all feeds that share it.
@@ -155,7 +155,7 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	for in, topic := range c.Topics.Numbered() {
 		rebound := func() {}
 		if d, ok := decoders[topic].(*decode.Decoder); ok {
-			d.CountInto(c.fields(topic))
+			d.CountInto(c.Fields[topic])
 			if c.Bounds != nil {
 				rebound = c.rebound(topic, d)
 			}
@@ -182,17 +182,6 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 		f.done.Go(func() { s.run(ctx) })
 	}
 	return f, nil
-}
-
-// fields returns where the fields are counted that are found in a topic's records, nil for nowhere.
-func (c *Config) fields(topic string) *decode.Tally {
-	switch topic {
-	case c.Topics.Nodes:
-		return c.NodeFields
-	case c.Topics.Edges:
-		return c.EdgeFields
-	}
-	return nil
 }
 
 // DecoderLimits returns the limits for the decoder of a topic. A translator has checked the size of

@@ -25,8 +25,9 @@ type Options struct {
 	Records int64
 	// Rows is how many mapped records of each are kept to be shown.
 	Rows int
-	// Expected are the names of mapped fields that some record must have, such as nodes.class. The ids,
-	// the far ends and the texts always are.
+	// Expected are the names of mapped fields that people have named, such as nodes.class. Some record must have each,
+	// as it must have the ids, the far ends and the texts. Of those that decide about deletions that is only likely:
+	// it may be that none but deleted records have them.
 	Expected []string
 }
 
@@ -93,6 +94,8 @@ type Field struct {
 	decode.Filled
 	// Required: some record must have it.
 	Required bool `json:"required"`
+	// Named: people have named it, so that they look for it.
+	Named bool `json:"named"`
 	// Absent: no record has it, not even without a value.
 	Absent bool `json:"absent"`
 	// DidYouMean is the field seen whose name is most like it, for a field without any value.
@@ -348,12 +351,12 @@ func (s *Input) result() Side {
 	slices.Sort(names)
 	out.Seen = names[:min(len(names), maxSeen)]
 	for _, f := range s.tally.Fields(s.decoder) {
-		field := Field{Filled: f}
+		field := Field{Filled: f, Named: slices.Contains(s.options.Expected, f.Field)}
 		switch f.Field {
 		case "nodes.id", "nodes.text", "edges.src", "edges.dst", "attributes.id", "baskets.id", "baskets.items":
 			field.Required = true
 		default:
-			field.Required = slices.Contains(s.options.Expected, f.Field)
+			field.Required = field.Named && !strings.HasSuffix(f.Field, ".deleted")
 		}
 		if f.Filled == 0 && f.Records > 0 {
 			field.Absent, field.DidYouMean = absent(f.Path, names, s.names)
@@ -504,10 +507,17 @@ func QuotePath(path string) string {
 	return strconv.Quote(path)
 }
 
-// misspelt reports whether the field of a condition for deletions looks like a mistake. Records need not have the
-// field, so it is no error.
-func (f *Field) misspelt() bool {
-	return strings.HasSuffix(f.Field, ".deleted") && f.Path != "deleted" && f.Absent && f.DidYouMean != ""
+// unmet reports whether the field of a condition for deletions looks like a mistake. Records need not have the field,
+// so it is no error. One condition may be meant for nodes and edges, and only some of them have its field.
+func (p *Preview) unmet(f *Field) bool {
+	if !strings.HasSuffix(f.Field, ".deleted") || f.Path == "deleted" || !f.Absent {
+		return false
+	}
+	return f.DidYouMean != "" || f.Named && !slices.ContainsFunc(p.sides(), func(s *Side) bool {
+		return slices.ContainsFunc(s.Fields, func(other Field) bool {
+			return other.Path == f.Path && other.Filled.Filled > 0 && strings.HasSuffix(other.Field, ".deleted")
+		})
+	})
 }
 
 // missing says that no record has a field.
@@ -553,8 +563,15 @@ func (s *Side) dead() (n int64) {
 func (p *Preview) Warnings() (out []string) {
 	for _, s := range p.sides() {
 		for _, f := range s.Fields {
-			if f.Required && f.Absent && p.spare(s, &f) || f.misspelt() {
+			switch {
+			case f.Required && f.Absent && p.spare(s, &f):
 				out = append(out, s.missing(&f, ""))
+			case p.unmet(&f):
+				likely := ""
+				if f.DidYouMean == "" {
+					likely = ". That is right if none but deleted records have it"
+				}
+				out = append(out, s.missing(&f, "")+likely)
 			}
 			if f.Required && f.Filled.Filled == 0 && f.Records > 0 && !f.Absent {
 				out = append(out, fmt.Sprintf("%s: the field %q is empty in all %d records that were read",

@@ -225,6 +225,43 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// A field that people have named must be in some record; that of a condition for deletions is only looked for, among
+// all that the condition may be meant for.
+func TestNamedFields(t *testing.T) {
+	m := mapping
+	m.Nodes.Attributes = []decode.Attribute{{Name: "brand", Path: "brand"}}
+	m.Nodes.Deleted, m.Edges.Deleted = "state == gone", "state == gone"
+	preview := func(node, edge string, expected ...string) *Preview {
+		c, err := New(Options{Mapping: m, Limits: decode.Limits{RecordBytes: 10_000, TextBytes: 1000, EdgesPerRecord: 100},
+			Records: 100, Expected: expected})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, c.Nodes(), node)
+		read(t, c.Edges(), edge)
+		return c.Result()
+	}
+	const node, edge = `{"id":1,"title":"a","tags":["x"]}`, `{"src":1,"dst":[2]}`
+	if err := preview(node, edge).Err(nil); err != nil {
+		t.Errorf("a field that nobody has named: %v", err)
+	}
+	err := preview(node, edge, "nodes.attributes").Err(map[string]string{"nodes.attributes": "--attribute"})
+	if !errors.Is(err, ErrMapping) || !strings.Contains(err.Error(), `--attribute: no record has the field "brand"`) {
+		t.Errorf("%v", err)
+	}
+	p := preview(node, edge, "nodes.deleted", "edges.deleted")
+	if err := p.Err(nil); err != nil {
+		t.Errorf("a condition that no record meets: %v", err)
+	}
+	if w := p.Warnings(); len(w) != 2 || !strings.Contains(w[0], "right if none but deleted records have it") {
+		t.Errorf("warnings %q", w)
+	}
+	p = preview(`{"id":1,"title":"a","tags":["x"],"state":"new"}`, edge, "nodes.deleted", "edges.deleted")
+	if w := p.Warnings(); len(w) != 0 {
+		t.Errorf("a condition that nodes have the field of: warnings %q", w)
+	}
+}
+
 // Records need not have the field of a condition for deletions, unless its name looks like a mistake.
 func TestMisspeltCondition(t *testing.T) {
 	for deleted, want := range map[string][]string{

@@ -266,7 +266,7 @@ func printFields(p *command.Printer, s *preview.Side) {
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FIELD\tPATH\tFILLED\tRECORDS\t")
 	for _, f := range s.Fields {
-		if f.Filled.Filled == 0 && !f.Required && f.DidYouMean == "" {
+		if f.Filled.Filled == 0 && !f.Required && !f.Named && f.DidYouMean == "" {
 			continue
 		}
 		note := ""

@@ -152,14 +152,14 @@ func ordersOf(cfg *config.Config) map[string]decode.OrderMapping {
 }
 
 // PreviewOf returns the options of a preview of records of the nodes, and as many of the edges, that
-// keeps rows of them. A field that the configuration names, where the default is another, is one that
-// some record must have.
+// keeps rows of them. A field that the configuration names, where the default is another, is expected.
 func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 	mapping, limits := MappingOf(cfg)
 	delete(mapping.Attributes, cfg.ExternalVectors()) // the pipeline itself fills these topics
 	delete(mapping.Attributes, cfg.OrderedRows())
 	o := preview.Options{Mapping: mapping, Limits: limits, Records: records, Rows: rows}
 	standard, _ := MappingOf(new(config.Default()))
+	in, usual := &cfg.Ingest, config.Default().Ingest
 	for name, differ := range map[string]bool{
 		"nodes.class":      mapping.Nodes.Class != standard.Nodes.Class,
 		"nodes.event_time": mapping.Nodes.EventTime != standard.Nodes.EventTime,
@@ -167,6 +167,21 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 		"edges.event_time": mapping.Edges.EventTime != standard.Edges.EventTime,
 		"edges.kind":       mapping.Edges.Kind != standard.Edges.Kind,
 		"edges.weight":     mapping.Edges.Weight != standard.Edges.Weight,
+
+		"nodes.attributes":   len(in.Nodes.Attributes) > 0,
+		"nodes.vectors":      len(in.Nodes.Vectors) > 0,
+		"attributes.fields":  len(in.Attributes.Fields) > 0,
+		"attributes.vectors": len(in.Attributes.Vectors) > 0,
+
+		"baskets.quantity":   in.Baskets.Quantity != usual.Baskets.Quantity,
+		"baskets.time":       in.Baskets.Time != usual.Baskets.Time,
+		"baskets.event_time": in.Baskets.EventTime != usual.Baskets.EventTime,
+		"baskets.kind":       in.Baskets.Kind != usual.Baskets.Kind,
+		"baskets.customer":   in.Baskets.Customer != usual.Baskets.Customer,
+
+		"nodes.deleted":   in.Nodes.Deleted != usual.Nodes.Deleted,
+		"edges.deleted":   in.Edges.Deleted != usual.Edges.Deleted,
+		"baskets.deleted": in.Baskets.Deleted != usual.Baskets.Deleted,
 	} {
 		if differ {
 			o.Expected = append(o.Expected, name)

@@ -269,7 +269,7 @@ func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files
 	}
 	if err := p.Err(FieldFlags); err != nil && !f.allowUnmatched {
 		return nil, UsageError(fmt.Errorf("%w\n'giantstream preview' with the same flags shows the records as they "+
-			"would be mapped; --allow-unmatched goes on all the same", err))
+			"would be mapped; --allow-unmatched goes on all the same, as where these records may lack a field", err))
 	}
 	return p, nil
 }
@@ -280,7 +280,9 @@ var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "
 	"edges.event_time": "--event-time or --edges-event-time",
 	"edges.weight":     "--edge-weight", "edges.kind": "--edge-kind",
 	"baskets.id": "--order-id", "baskets.items": "--order-item", "baskets.quantity": "--order-quantity",
-	"baskets.time": "--order-time", "baskets.kind": "--order-kind", "baskets.customer": "--order-customer"}
+	"baskets.time": "--order-time", "baskets.kind": "--order-kind", "baskets.customer": "--order-customer",
+	"baskets.event_time": "--event-time or --order-event-time",
+	"nodes.attributes":   "--attribute", "nodes.vectors": "--vector"}
 
 // PreviewFiles maps the first records of files.
 func PreviewFiles(ctx context.Context, o preview.Options, files backfill.Sources) (*preview.Preview, error) {

@@ -2,33 +2,53 @@ package ingesting
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"giantstream/ingest/decode"
+	"giantstream/ingest/feed"
 )
 
 // fieldCounts count in how many records that this process has read each mapped field has a value.
 type fieldCounts struct {
-	nodes, edges           *decode.Decoder // for the names of the fields
-	nodeFields, edgeFields *decode.Tally
+	topics   []string
+	decoders map[string]*decode.Decoder // for the names of the fields
+	byTopic  map[string]*decode.Tally
 }
 
-func newFieldCounts(m decode.Mapping, l decode.Limits) (*fieldCounts, error) {
-	nodes, err := decode.Nodes(m.Nodes, l, 1)
-	if err != nil {
-		return nil, err
+// newFieldCounts counts what producers send, not what the pipeline itself does.
+func newFieldCounts(c *feed.Config) (*fieldCounts, error) {
+	f := &fieldCounts{decoders: map[string]*decode.Decoder{}, byTopic: map[string]*decode.Tally{}}
+	for _, topic := range c.Topics.Given() {
+		if topic == c.Topics.External {
+			continue
+		}
+		d, err := c.Decoder(topic, 1)
+		if err != nil {
+			return nil, err
+		}
+		f.topics = append(f.topics, topic)
+		f.decoders[topic], f.byTopic[topic] = d, d.NewTally()
 	}
-	edges, err := decode.Edges(m.Edges, l, 1)
-	if err != nil {
-		return nil, err
-	}
-	return &fieldCounts{nodes, edges, nodes.NewTally(), edges.NewTally()}, nil
+	return f, nil
 }
 
-func (f *fieldCounts) tallies() []decode.Filled {
-	return append(f.nodeFields.Fields(f.nodes), f.edgeFields.Fields(f.edges)...)
+// tallies adds up those of topics that are mapped alike.
+func (f *fieldCounts) tallies() (all []decode.Filled) {
+	for _, topic := range f.topics {
+		for _, of := range f.byTopic[topic].Fields(f.decoders[topic]) {
+			at := slices.IndexFunc(all, func(o decode.Filled) bool { return o.Field == of.Field && o.Path == of.Path })
+			if at < 0 {
+				all = append(all, of)
+				continue
+			}
+			all[at].Records += of.Records
+			all[at].Filled += of.Filled
+		}
+	}
+	return all
 }
 
 var (
@@ -89,7 +109,9 @@ type fieldWatch struct {
 func (w *fieldWatch) check(now []decode.Filled) (low []decode.Filled) {
 	for _, f := range now {
 		switch f.Field {
-		case "nodes.id", "nodes.text", "nodes.edges", "edges.src", "edges.dst":
+		case "nodes.id", "nodes.text", "nodes.edges", "nodes.attributes", "nodes.vectors", "edges.src", "edges.dst",
+			"attributes.id", "attributes.fields", "attributes.vectors",
+			"baskets.id", "baskets.items", "baskets.quantity":
 		default:
 			continue
 		}

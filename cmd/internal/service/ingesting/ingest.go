@@ -111,7 +111,7 @@ type Ingest struct {
 func (in *Ingest) Open(ctx context.Context) (err error) {
 	in.metrics = newMetrics(in.Registry)
 	in.Registry.MustRegister(shardCollector{in.Config.Shards, &in.Watches, in.waits})
-	if in.fields, err = newFieldCounts(in.Feeds.Mapping, in.Feeds.Limits); err != nil {
+	if in.fields, err = newFieldCounts(&in.Feeds); err != nil {
 		return err
 	}
 	in.Registry.MustRegister(in.fields)
@@ -119,7 +119,7 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 		return err
 	}
 	in.Feeds.Bounds, in.Feeds.Letters, in.Feeds.Metrics = in.bounds, in.Letters, &in.metrics.feed
-	in.Feeds.NodeFields, in.Feeds.EdgeFields = in.fields.nodeFields, in.fields.edgeFields
+	in.Feeds.Fields = in.fields.byTopic
 	in.Feeds.Traces = in.Traces.Records()
 	if in.accepted, err = accept(append(in.Topics.Inputs(), in.Topics.Sources()...), in.AcceptLoss,
 		in.Config.Kafka.Embedded(), in.Resent); err != nil {
