@@ -250,6 +250,17 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Editors on Windows begin a file with a byte order mark.
+func TestAByteOrderMarkIsNoPartOfTheFirstField(t *testing.T) {
+	for _, text := range []string{string(config.Example()), "pipeline: shop\n", "# a comment\npipeline: shop\n", ""} {
+		got, err := config.Parse([]byte("\ufeff"+text), env)
+		want, plain := config.Parse([]byte(text), env)
+		if err != nil || plain != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%.20q: %v, without the mark %v", text, err, plain)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(config.Example())
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ func (c *Config) Overlay(data []byte, also ...func(*Config) []Fault) (Config, er
 // parse decodes a file over c.
 func parse(c Config, data []byte, env func(string) (string, bool), assignments []string,
 	also ...func(*Config) []Fault) (Config, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as editors on Windows write it
 	d := newDecoder(&c, data, env)
 	if body := d.syntax(data); body != nil {
 		d.value("", body, d.config)
