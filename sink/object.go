@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"strings"
 )
 
 // ErrChanged: the object was replaced while it was being read. Opening it again gives the new one.
@@ -23,6 +25,24 @@ type Fetcher interface {
 	// Fetch returns the first bytes of an object, `most` of them or all if there are fewer; ErrNotFound, or
 	// ErrChanged as the reads of Open.
 	Fetch(ctx context.Context, key string, most int64) ([]byte, error)
+}
+
+// Local begins the keys under which a directory lists what a pipeline keeps beside its store: the log of the
+// broker inside the process, and the shards' states.
+const Local = "local/"
+
+// Objects lists all objects of a store, in ascending order. The files below local/ are none of them.
+func Objects(ctx context.Context, s Store) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for info, err := range s.List(ctx, "", "") {
+			if err == nil && strings.HasPrefix(info.Key, Local) {
+				continue
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
 }
 
 // Exists reports whether there is an object under key.

@@ -66,20 +66,14 @@ type Audit struct {
 	claimed map[string]bool
 }
 
-// local begins the keys of what a pipeline without brokers of its own keeps beside its store, in the same
-// directory: its broker's log and its shards' states. They are no objects of the store.
-const local = "local/"
-
 // New lists a store. It holds the keys in memory.
 func New(ctx context.Context, store sink.Store) (*Audit, error) {
 	a := &Audit{Store: store, size: map[string]int64{}, claimed: map[string]bool{}}
-	for info, err := range store.List(ctx, "", "") {
+	for info, err := range sink.Objects(ctx, store) {
 		if err != nil {
 			return nil, err
 		}
-		if !strings.HasPrefix(info.Key, local) {
-			a.size[info.Key] = info.Size
-		}
+		a.size[info.Key] = info.Size
 	}
 	a.keys = slices.Sorted(maps.Keys(a.size))
 	return a, nil

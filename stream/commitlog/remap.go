@@ -66,7 +66,7 @@ func (r *Remap) Begin(ctx context.Context) (complete bool, err error) {
 	case filled != nil && filled.Remap && filled.isSameChange(&doc):
 		return filled.Done, nil
 	}
-	for info, err := range r.Into.List(ctx, "", "") {
+	for info, err := range sink.Objects(ctx, r.Into) {
 		if err != nil {
 			return false, err
 		}

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"giantstream/internal/seal"
@@ -160,7 +162,7 @@ func (r *Reshard) BeginAttempt(ctx context.Context, store sink.Store) (complete 
 	case have != nil && have.Done:
 		return true, nil
 	case have == nil:
-		for info, err := range store.List(ctx, "", "") {
+		for info, err := range sink.Objects(ctx, store) {
 			if err != nil {
 				return false, err
 			}
@@ -200,7 +202,7 @@ func (r *Reshard) replace(ctx context.Context, store sink.Store, old []byte) err
 // Empty removes everything from a store that is being filled, but for what says so.
 func (r *Reshard) Empty(ctx context.Context, store sink.Store) error {
 	var keys []string
-	for info, err := range store.List(ctx, "", "") {
+	for info, err := range sink.Objects(ctx, store) {
 		if err != nil {
 			return err
 		}
@@ -250,37 +252,41 @@ func AbortReshard(ctx context.Context, from, into sink.Store) error {
 	return from.Delete(ctx, reshardIntoKey)
 }
 
-// RemoveLeft removes everything from a store that was left, once the other one is complete. What says that it
-// was left goes last.
-func RemoveLeft(ctx context.Context, from, into sink.Store) (removed int64, err error) {
+// RemoveLeft removes the objects of a store that was left, once the other one is complete. What says that it was left
+// goes last. Files below local/ or one of the prefixes of inUse are none of its objects: they are kept.
+func RemoveLeft(ctx context.Context, from, into sink.Store, inUse []string) (removed, kept int, err error) {
 	left, _, err := LoadReshards(ctx, from)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	_, filled, err := LoadReshards(ctx, into)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if left == nil || filled == nil || !filled.Done || !filled.isSameChange(left) {
-		return 0, fmt.Errorf("store %s was not left for %s, or that one is not complete: nothing was removed",
+		return 0, 0, fmt.Errorf("store %s was not left for %s, or that one is not complete: nothing was removed",
 			from.URL(), into.URL())
 	}
+	inUse = append(slices.Clone(inUse), sink.Local)
 	var keys []string
 	for info, err := range from.List(ctx, "", "") {
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		if info.Key != reshardIntoKey {
+		switch {
+		case slices.ContainsFunc(inUse, func(prefix string) bool { return strings.HasPrefix(info.Key, prefix) }):
+			kept++
+		case info.Key != reshardIntoKey:
 			keys = append(keys, info.Key)
 		}
 	}
 	for _, key := range append(keys, reshardIntoKey) {
 		if err := from.Delete(ctx, key); err != nil {
-			return removed, err
+			return removed, kept, err
 		}
 		removed++
 	}
-	return removed, nil
+	return removed, kept, nil
 }
 
 // AuditReshard checks the documents of changes of the number of shards.

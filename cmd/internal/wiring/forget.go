@@ -93,16 +93,16 @@ func ScannedFolders(cfg *config.Config) (folders [][2]string) {
 }
 
 // KeysOfFolders returns the prefixes of keys under which a store in a directory would list files of the folders.
-func KeysOfFolders(cfg *config.Config, folders [][2]string) (prefixes []string, err error) {
-	root, ok := StoreDir(cfg.Store)
+func KeysOfFolders(store string, folders [][2]string) (prefixes []string, err error) {
+	root, ok := StoreDir(store)
 	if !ok {
 		return nil, nil
 	}
-	if root, err = filepath.Abs(root); err != nil {
+	if root, err = realPath(root); err != nil {
 		return nil, err
 	}
 	for _, folder := range folders {
-		dir, err := filepath.Abs(folder[0])
+		dir, err := realPath(folder[0])
 		if err != nil {
 			return nil, err
 		}
@@ -111,6 +111,18 @@ func KeysOfFolders(cfg *config.Config, folders [][2]string) (prefixes []string, 
 		}
 	}
 	return prefixes, nil
+}
+
+// realPath follows the links of a path, if it exists.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	return path, nil
 }
 
 // Vocabularies knows which n-grams only forgotten texts have. It implements forget.Vocabulary.

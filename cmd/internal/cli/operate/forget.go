@@ -204,7 +204,7 @@ func scanPlaces(ctx context.Context, p *command.Pipeline, c *client.Client, ids 
 	}
 	s := forget.NewScanner(forget.Targets{IDs: slices.Sorted(maps.Keys(ids)), Texts: texts, Vocabulary: vocabulary})
 	folders := wiring.ScannedFolders(p.Config)
-	except, err := wiring.KeysOfFolders(p.Config, folders)
+	except, err := wiring.KeysOfFolders(p.Config.Store, folders)
 	if err != nil {
 		return forget.Report{}, err
 	}

@@ -117,12 +117,7 @@ func (f *reshardFlags) run(ctx context.Context, a *command.App) error {
 		fmt.Fprintf(a.Out, "taken back: workers may run on %s again\n", old.URL())
 		return nil
 	case f.removeOld:
-		n, err := commitlog.RemoveLeft(ctx, old, w.Store)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(a.Out, "%s objects removed from %s\n", console.Count(n), old.URL())
-		return nil
+		return removeLeft(ctx, a, w, old)
 	}
 	o := reshard.Options{AcceptLoss: f.acceptLoss, ForgetDeleted: f.forgetDeleted}
 	if f.forget != "" {
@@ -138,6 +133,25 @@ func (f *reshardFlags) run(ctx context.Context, a *command.App) error {
 		return command.WriteJSON(a.Out, result)
 	}
 	return printReshard(a, result)
+}
+
+// removeLeft removes the store of before, but for the folders that workers with the new configuration use.
+func removeLeft(ctx context.Context, a *command.App, w *command.Workplace, old sink.Store) error {
+	keep, err := wiring.KeysOfFolders(old.URL(), wiring.ScannedFolders(w.Config))
+	if err != nil {
+		return err
+	}
+	removed, kept, err := commitlog.RemoveLeft(ctx, old, w.Store, keep)
+	if err != nil {
+		return err
+	}
+	p := &command.Printer{Out: a.Out}
+	p.Line("%s objects removed from %s", console.Count(removed), old.URL())
+	if kept > 0 {
+		p.Line("%s of brokers and states stay there: delete those that no kafka.data_dir and no state_dir names",
+			command.Plural(kept, "file"))
+	}
+	return p.Err
 }
 
 // openFrom opens the store that a reshard reads, with the credentials of the configuration.
