@@ -156,6 +156,9 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 		}
 		s.head, prev = seq, m
 	}
+	if m := s.log[s.head]; m != nil && m.Generation > 0 {
+		s.Generations[m.Generation] = ManifestKey(s.shard, m.Seq)
+	}
 	if !s.known {
 		if err := s.lostBoundary(ctx); err != nil {
 			return err
@@ -319,11 +322,12 @@ func (s *shardAudit) lost(ctx context.Context, key, what string) error {
 
 // published checks the cursor of a topic.
 func (s *shardAudit) published(outlet Outlet) func(context.Context) error {
-	return func(ctx context.Context) error { return s.cursor(ctx, outlet.key(s.shard)) }
+	return func(ctx context.Context) error { return s.cursor(ctx, outlet) }
 }
 
 // cursor checks one of the cursors of the embeddings.
-func (s *shardAudit) cursor(ctx context.Context, key string) error {
+func (s *shardAudit) cursor(ctx context.Context, outlet Outlet) error {
+	key := outlet.key(s.shard)
 	if !s.Has(key) {
 		return nil
 	}
@@ -338,6 +342,9 @@ func (s *shardAudit) cursor(ctx context.Context, key string) error {
 		err = fmt.Errorf("it says that manifest %d is published with generation %d", p.Seq, p.Generation)
 	}
 	if err == nil {
+		if p.Generation > 0 && outlet == Served {
+			s.Generations[p.Generation] = key
+		}
 		return nil
 	}
 	return s.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),

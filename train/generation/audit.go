@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,64 @@ func Audit(ctx context.Context, a *audit.Audit, now time.Time) error {
 			return fmt.Errorf("verify generation %d: %w", g, err)
 		}
 	}
+	return auditMissing(ctx, a, numbers, now)
+}
+
+// auditMissing looks for generations that were complete, are not removed because of a newer one, and have no document.
+func auditMissing(ctx context.Context, a *audit.Audit, numbers []int64, now time.Time) error {
+	choice, err := LoadChoice(ctx, a.Store)
+	if errors.Is(err, ErrChoiceDamaged) {
+		choice, err = &Choice{}, nil // found already
+	}
+	if err != nil {
+		return err
+	}
+	named := maps.Clone(a.Generations)
+	if choice.Pinned > 0 {
+		named[choice.Pinned] = choiceKey
+	}
+	for _, g := range slices.Sorted(maps.Keys(named)) {
+		if _, _, err := loadMarked(ctx, a.Store, g); err == nil {
+			continue
+		} else if !errors.Is(err, ErrNone) {
+			return err
+		}
+		if removed, err := isFollowed(ctx, a.Store, choice, numbers, g); err != nil {
+			return err
+		} else if removed && choice.Pinned != g {
+			continue
+		}
+		for _, key := range a.Keys(Prefix(g)) {
+			a.Claim(key)
+		}
+		reason := fmt.Errorf("it is missing, and %s names generation %d", named[g], g)
+		if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: docKey(g), What: reason.Error(),
+			Lost: "this generation: the one before it serves, and the next build would give its number to other vectors",
+			Do:   "Restore the object from a backup, or repair the store before a worker starts."},
+			"mark the generation as damaged; the pipeline then builds one with a new number",
+			func(ctx context.Context) error { return mark(ctx, a.Store, g, reason, now) }); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// isFollowed says whether there is a newer generation because of which Prune may have removed g.
+func isFollowed(ctx context.Context, store sink.Store, choice *Choice, numbers []int64, g int64) (bool, error) {
+	for _, n := range numbers {
+		if n <= g {
+			continue
+		}
+		doc, damage, err := loadMarked(ctx, store, n)
+		switch {
+		case errors.Is(err, ErrNone):
+		case err != nil:
+			return false, err
+		case damage != nil || choice.isReady(doc) || choice.isWithdrawn(doc):
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func auditChoice(ctx context.Context, a *audit.Audit) error {

@@ -146,15 +146,20 @@ func MarkDamaged(ctx context.Context, store sink.Store, g int64, reason error, n
 	if err != nil || !there {
 		return false, err
 	}
+	err = mark(ctx, store, g, reason, now)
+	return err == nil, err
+}
+
+// mark creates the mark of a damaged generation, unless it has one.
+func mark(ctx context.Context, store sink.Store, g int64, reason error, now time.Time) error {
 	data, err := seal.JSON(Damage{damageFormat, g, reason.Error(), now.UTC()}, sink.PlaceOf(store, DamageKey(g)))
 	if err != nil {
-		return false, err
+		return err
 	}
-	err = store.Create(ctx, DamageKey(g), data)
-	if errors.Is(err, sink.ErrExists) {
-		return true, nil
+	if err = store.Create(ctx, DamageKey(g), data); errors.Is(err, sink.ErrExists) {
+		return nil
 	}
-	return err == nil, err
+	return err
 }
 
 // Damaged returns the damage of a generation, nil for none: its mark, or a document that cannot be read.
@@ -169,15 +174,15 @@ func loadMarked(ctx context.Context, store sink.Store, g int64) (*Doc, *Damage, 
 	if errors.Is(err, ErrDamaged) {
 		return nil, &Damage{Format: damageFormat, Generation: g, Reason: err.Error()}, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNone) {
 		return nil, nil, err
 	}
-	data, err := sink.ReadAll(ctx, store, DamageKey(g))
-	if errors.Is(err, sink.ErrNotFound) {
-		return doc, nil, nil
+	data, noMark := sink.ReadAll(ctx, store, DamageKey(g))
+	if errors.Is(noMark, sink.ErrNotFound) {
+		return doc, nil, err
 	}
-	if err != nil {
-		return nil, nil, err
+	if noMark != nil {
+		return nil, nil, noMark
 	}
 	damage := &Damage{}
 	if _, err := seal.Decode(data, sink.PlaceOf(store, DamageKey(g)), damage); err != nil {

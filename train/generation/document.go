@@ -476,17 +476,15 @@ func Next(ctx context.Context, store sink.Store) (*Doc, int64, error) {
 		return nil, first, err
 	}
 	last := gens[len(gens)-1]
-	d, err := Load(ctx, store, last)
+	d, damage, err := loadMarked(ctx, store, last)
 	if errors.Is(err, ErrNone) {
 		return nil, last, nil
-	}
-	if errors.Is(err, ErrDamaged) {
-		return nil, last + 1, nil // what it was, and on which cut, is not known any more
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	if d.Status == Building {
+	// Of a damaged document it is not known any more what it was, and on which cut.
+	if damage == nil && d.Status == Building {
 		return d, last, nil
 	}
 	return nil, last + 1, nil

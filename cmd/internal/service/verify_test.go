@@ -229,6 +229,7 @@ func TestVerify(t *testing.T) {
 	t.Run("every flipped bit is found", func(t *testing.T) { everyFlip(t, p) })
 	t.Run("a store that takes no writes", func(t *testing.T) { readOnly(t, p) })
 	t.Run("what is derived is repaired", func(t *testing.T) { everyRepair(t, p) })
+	t.Run("a generation without its document", func(t *testing.T) { noDocument(t, p) })
 	t.Run("a gap in the log", func(t *testing.T) { gap(t, p) })
 	t.Run("a log that lost its end", func(t *testing.T) { lostEnd(t, p) })
 	t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/cmd/internal/logview"
 	"giantstream/internal/race"
@@ -115,6 +116,48 @@ func everyRepair(t *testing.T, p *pipeline) {
 	}
 	if doc, err := generation.Current(t.Context(), store); err != nil || doc.Generation != 1 {
 		t.Errorf("current generation %v (%v), want 1", doc, err)
+	}
+}
+
+// noDocument removes documents of generations. The one that is served cannot have been removed because of a newer one.
+// A repair takes the number, so that no other vectors get it.
+func noDocument(t *testing.T, p *pipeline) {
+	remove := func(store sink.Store, prefix string) {
+		t.Helper()
+		for info, err := range store.List(t.Context(), prefix, "") {
+			if err == nil {
+				err = store.Delete(t.Context(), info.Key)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const served, canary, document = "generations/000001/", "generations/000002/", "generations/000001/generation.json"
+	for _, removed := range []string{served, document} {
+		store, _ := copyOf(t, p.store)
+		remove(store, canary)
+		remove(store, removed)
+		for _, o := range []verify.Options{{}, {Repair: true}} {
+			found, _ := check(t, store, o)
+			f := findingsAbout(found, document)
+			if len(f) != 1 || f[0].Kind != audit.Derived || (f[0].Repaired != "") != o.Repair {
+				t.Errorf("%s is missing: %+v", removed, found.Findings)
+			}
+		}
+		if _, next, err := generation.Next(t.Context(), store); next != 2 || err != nil {
+			t.Errorf("%s is missing: the next generation is %d (%v), want 2", removed, next, err)
+		}
+	}
+	for pinned, want := range map[int64]int{1: 1, 2: 0} { // with 2, Prune may have removed 1
+		store, _ := copyOf(t, p.store)
+		if _, err := (generation.Chooser{Store: store, Now: time.Now}).Pin(t.Context(), pinned); err != nil {
+			t.Fatal(err)
+		}
+		remove(store, served)
+		if found, _ := check(t, store, verify.Options{}); len(findingsAbout(found, document)) != want {
+			t.Errorf("generation 1 is missing, %d is pinned: %+v", pinned, found.Findings)
+		}
 	}
 }
 
