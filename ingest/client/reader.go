@@ -178,8 +178,7 @@ func (r *Reader) outOfRange(ctx context.Context) (int64, error) {
 			"continuing with its oldest record", "from", at, "to", oldest)
 		return oldest, nil
 	case at > end:
-		return 0, fmt.Errorf("kafka topic %q, partition %d: %w: it ends at offset %d, the next to read is %d; "+
-			"if the topic was created again, its data belongs in a new pipeline (another store and state)",
+		return 0, fmt.Errorf("kafka topic %q, partition %d: %w: it ends at offset %d, the next to read is %d",
 			r.Topic, r.Partition, ErrTruncated, end, at)
 	}
 	return 0, fmt.Errorf("kafka topic %q, partition %d: offset %d is in [%d, %d], but the broker refuses it",

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"giantstream/ingest"
@@ -53,7 +54,12 @@ func (s *source) logEnd() (offset int64, known bool) {
 // run reads until ctx ends or an error is final, which is the last chunk.
 func (s *source) run(ctx context.Context) {
 	s.sent = s.reader.Offset
-	if err := s.reader.Run(ctx, s.handle); ctx.Err() == nil {
+	err := s.reader.Run(ctx, s.handle)
+	if errors.Is(err, client.ErrTruncated) {
+		err = fmt.Errorf("%w; if the topic was created again, its data belongs in a new pipeline "+
+			"(another store and state)", err)
+	}
+	if ctx.Err() == nil {
 		s.send(ctx, chunk{err: err})
 	}
 }

@@ -147,8 +147,8 @@ func (f *Follower) claim(c *Catalog, from string) error {
 	case o.Owner == "" && c.TopicID == o.TopicID:
 		return nil // by a release that knows no owners
 	case o.Owner == "":
-		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q was created again "+
-			"and belongs to none yet: start the pipeline, which claims it", ErrOwner, c.Owner, o.Topic)
+		return fmt.Errorf("%w: %w: the tables of this sink are of the pipeline with id %s, and topic %q was created "+
+			"again: start the pipeline, which claims it", ErrOwner, ErrUnclaimed, c.Owner, o.Topic)
 	case c.Owner != "" && c.Owner != from && !slices.Contains(o.OwnersBefore, c.Owner):
 		return fmt.Errorf("%w: the sink's tables are of pipeline %s, and topic %q is of pipeline %s. Give the sink "+
 			"another name (sinks.name), or let it begin again with 'giantstream sink refill DATABASE --from %s'",

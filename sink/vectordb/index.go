@@ -21,6 +21,8 @@ const (
 	ErrTopic = retry.FinalError("another topic")
 	// ErrOwner: the tables are of another pipeline than the topic.
 	ErrOwner = retry.FinalError("another pipeline")
+	// ErrUnclaimed: the topic was created again, and no pipeline has claimed it yet.
+	ErrUnclaimed = retry.FinalError("no pipeline owns the topic yet")
 	// ErrNoControl: an Index cannot tell whether a table is complete without control records.
 	ErrNoControl = retry.FinalError("needs control records")
 )

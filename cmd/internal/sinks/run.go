@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,8 @@ type source interface {
 	open(ctx context.Context) (vectordb.Options, error)
 	// start adds to a group what hands over records until its context ends, from where the follower stands.
 	start(ctx context.Context, group *errgroup.Group)
-	// check returns vectordb.ErrOwner if the source is another pipeline's since it was opened.
+	// check returns vectordb.ErrOwner if the source is another pipeline's since it was opened, and errReplaced if it is
+	// another topic.
 	check(ctx context.Context) error
 	// target returns whether all that the source has now is in the database.
 	target(ctx context.Context) (reached func() bool, err error)
@@ -117,11 +119,26 @@ func Refill(ctx context.Context, o Options) error {
 // errCaughtUp ends a run that was to last until then.
 var errCaughtUp = errors.New("caught up")
 
+// errReplaced: the topic is not the one that the sink has opened.
+const errReplaced = retry.FinalError("the topic was deleted, or deleted and created again")
+
 // Run follows the topic, or the store where the broker is an embedded one, until ctx ends, which is no error. It waits
-// for a topic that does not exist yet, unless it is to end by itself.
+// for a topic that does not exist yet, or that its pipeline has yet to claim, unless it is to end by itself. A topic
+// that is created again meanwhile is opened again, which begins a refill.
 func Run(ctx context.Context, o Options) error {
+	for {
+		err := follow(ctx, o)
+		if !errors.Is(err, errReplaced) || ctx.Err() != nil {
+			return err
+		}
+		o.Log.Warn("the topic is not the one that the sink has read; it is opened again", "reason", err)
+	}
+}
+
+// follow follows one topic.
+func follow(ctx context.Context, o Options) error {
 	s, err := open(ctx, o, (*vectordb.Follower).Open)
-	for said := false; errors.Is(err, client.ErrNoTopic) && !o.UntilCaughtUp && ctx.Err() == nil; said = true {
+	for said := false; isToCome(err) && !o.UntilCaughtUp && ctx.Err() == nil; said = true {
 		if !said {
 			o.Log.Warn("waiting for the topic", "reason", err)
 		}
@@ -167,11 +184,22 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return nil
-	case errors.Is(err, client.ErrTruncated):
-		return fmt.Errorf("%w; or, if the sink is to go on with the topic as it is now, run "+
-			"'giantstream sink refill'", err)
+	case err == nil || ctx.Err() != nil:
+		return err
+	}
+	// Whatever has failed may have done so because of the topic.
+	if replaced := s.source.check(ctx); errors.Is(replaced, errReplaced) {
+		return replaced
+	}
+	if errors.Is(err, client.ErrTruncated) {
+		return fmt.Errorf("%w; if the sink is to go on with the topic as it is now, run 'giantstream sink refill'", err)
 	}
 	return err
+}
+
+// isToCome says whether a topic cannot be opened because its pipeline has not made it ready yet.
+func isToCome(err error) bool {
+	return errors.Is(err, client.ErrNoTopic) || errors.Is(err, vectordb.ErrUnclaimed)
 }
 
 // refuse is for a record that cannot be taken: it is an error, unless the configuration leaves such records out.
@@ -184,6 +212,9 @@ func (s *sink) refuse(m *malformed) error {
 	return nil
 }
 
+// checkEvery is how often a sink looks whether its topic is the same one.
+func (s *sink) checkEvery() time.Duration { return 60 * cmp.Or(s.Every, time.Second) }
+
 // report logs progress and sets the gauges.
 func (s *sink) report(ctx context.Context, stop func(error)) error {
 	reached := func() bool { return false }
@@ -193,7 +224,7 @@ func (s *sink) report(ctx context.Context, stop func(error)) error {
 			return err
 		}
 	}
-	next := time.Now().Add(logEvery)
+	next, look := time.Now().Add(logEvery), time.Now().Add(s.checkEvery())
 	var since time.Time
 	for {
 		if err := retry.Sleep(ctx, 200*time.Millisecond); err != nil {
@@ -214,11 +245,14 @@ func (s *sink) report(ctx context.Context, stop func(error)) error {
 				stop(errCaughtUp)
 			}
 		}
-		if known && time.Now().After(next) {
-			next = time.Now().Add(logEvery)
+		if time.Now().After(look) {
+			look = time.Now().Add(s.checkEvery())
 			if err := s.source.check(ctx); retry.Final(err) {
 				return err
 			}
+		}
+		if known && time.Now().After(next) {
+			next = time.Now().Add(logEvery)
 			s.Log.Info("following", "written", s.metrics.written.Load(), "behind", lag, "generation", state.Served,
 				"filling", state.Filling)
 		}

@@ -240,6 +240,62 @@ func TestWaitsForTheTopic(t *testing.T) {
 	}
 }
 
+// TestFollowsATopicThatIsCreatedAgain: a sink that runs reads a topic that was created again from its beginning into a
+// new table, whether the topic is shorter than what was read of the one before, or longer.
+func TestFollowsATopicThatIsCreatedAgain(t *testing.T) {
+	w := newWorld(t)
+	for name, grows := range map[string][2]int{"shorter": {12, 1}, "longer": {1, 12}} {
+		t.Run(name, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(3, 3))
+			p := w.pipeline(t, name, rnd, true)
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- p.run(ctx, false) }()
+			for round, n := range grows {
+				if round > 0 {
+					w.recreate(t, name, len(p.sent))
+					p.sent = make([]int, len(p.sent))
+					p.topic = vectordbtest.NewTopic(rnd, len(p.sent), true, func(key string) int {
+						return client.Partition([]byte(key), len(p.sent))
+					})
+				}
+				for range n {
+					p.topic.Grow()
+				}
+				p.topic.Settle()
+				p.publish(t, embeddingtopic.JSON)
+				want, _ := p.topic.Compacted(target)
+				diff := "nothing"
+				for diff != "" && ctx.Err() == nil && len(ended) == 0 {
+					time.Sleep(20 * time.Millisecond)
+					diff = vectordbtest.Differ(p.rows(t), want)
+				}
+				if diff != "" {
+					t.Fatalf("topic %d is not in PostgreSQL:\n%s", round, diff)
+				}
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// recreate deletes a topic and creates it again.
+func (w *world) recreate(t *testing.T, name string, partitions int) {
+	t.Helper()
+	admin := &kafka.Client{Addr: kafka.TCP(w.client.Brokers()...)}
+	if _, err := admin.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	err := w.client.EnsureTopics(t.Context(), client.TopicSpec{Name: name, Partitions: partitions, Compacted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMalformed: a record that is no embedding stops the sink with its place, or is left out, and nothing else is.
 func TestMalformed(t *testing.T) {
 	w := newWorld(t)

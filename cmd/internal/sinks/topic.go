@@ -100,8 +100,18 @@ func (t *topicSource) start(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// check returns vectordb.ErrOwner if the topic has another owner than at the start, where it may have had none.
+// check returns vectordb.ErrOwner if the topic has another owner than at the start, where it may have had none, and
+// errReplaced if it is gone or was created again.
 func (t *topicSource) check(ctx context.Context) error {
+	known, err := t.client.Identify(ctx, t.topic)
+	switch {
+	case errors.Is(err, client.ErrNoTopic):
+		return fmt.Errorf("%w: %w", errReplaced, err)
+	case err != nil:
+		return err
+	case t.topicID != "" && known[t.topic].ID != "" && known[t.topic].ID != t.topicID:
+		return fmt.Errorf("%w: topic %q had the id %s and has %s", errReplaced, t.topic, t.topicID, known[t.topic].ID)
+	}
 	now, err := owner.Load(ctx, t.client, t.topic, t.topicID)
 	if err != nil || now == nil || t.owner == "" || now.ID == t.owner || slices.Contains(now.Before, t.owner) {
 		return err
