@@ -35,7 +35,7 @@ const (
 const Oldest int64 = -1
 
 // Reader reads one partition in order, from an offset on, until the context of Run ends. Set the
-// exported fields before Run. Only End may be called during Run.
+// exported fields before Run. Only End, LogEnd and Failing may be called during Run.
 type Reader struct {
 	Client    *Client
 	Topic     string
@@ -58,7 +58,11 @@ type Reader struct {
 
 	// end and logEnd are Stable and HighWater of the last answer, plus one; 0 before the first.
 	end, logEnd atomic.Int64
+	failing     retry.Failing
 }
+
+// Failing returns since when no fetch has succeeded, and why; nil while fetches succeed.
+func (r *Reader) Failing() (since time.Time, err error) { return r.failing.Since() }
 
 // End returns where what could be read of the partition ended when the broker answered last; known is
 // false before the first answer.
@@ -84,6 +88,7 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 	defer func() { r.Client.outage.EndFailure(user, time.Now()) }()
 	for ctx.Err() == nil {
 		got, err := r.fetch(ctx)
+		r.failing.Note(err, time.Now())
 		if err == nil {
 			err = handle(ctx, got)
 		}

@@ -51,7 +51,7 @@ const settling = 10 * time.Second
 // LastCommit is how long a process that ends may take to store what the database's index has held back.
 const LastCommit = 20 * time.Second
 
-// failingFor is for how long the database may fail before the process is not ready.
+// failingFor is for how long the database or the source may fail before the process is not ready.
 const failingFor = 30 * time.Second
 
 // source is where the records of a sink come from: the embeddings topic, or the store where no other process can reach
@@ -69,6 +69,8 @@ type source interface {
 	// behind returns how much is not in the database yet, records of a topic or shards of a store, and sets the gauges;
 	// known is false before the source has answered.
 	behind() (n int64, known bool)
+	// failing returns since when the source cannot be read, and why; nil if it can.
+	failing() (since time.Time, err error)
 	// describe says what is followed, for the log.
 	describe() (what string, attributes []any)
 	close()
@@ -163,7 +165,7 @@ func follow(ctx context.Context, o Options) error {
 	if o.Config.HTTP.Listen != "" {
 		group.Go(func() error {
 			return endpoint.Serve(running, o.Config.HTTP, s.metrics.Registry, o.Log,
-				Handler(s.Config, s.metrics.Registry, s.unready))
+				Handler(s.Config, s.metrics.Registry, func() string { return s.unready(time.Now()) }))
 		})
 	}
 	group.Go(func() error { return s.report(running, stop) })
@@ -271,12 +273,15 @@ func Handler(cfg *config.Config, registry prometheus.Gatherer, unready func() st
 }
 
 // unready says why the sink cannot do its work, "" if it can.
-func (s *sink) unready() string {
-	if reason := s.metrics.Failing(time.Now()); reason != "" {
+func (s *sink) unready(now time.Time) string {
+	if reason := s.metrics.Failing(now); reason != "" {
 		return reason
 	}
+	what, _ := s.source.describe()
+	if since, err := s.source.failing(); err != nil && now.Sub(since) > failingFor {
+		return fmt.Sprintf("%s cannot be read since %s: %v", what, since.UTC().Format(time.RFC3339), err)
+	}
 	if _, known := s.source.behind(); !known {
-		what, _ := s.source.describe()
 		return what + " has not been read yet"
 	}
 	return ""

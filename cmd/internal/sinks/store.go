@@ -39,6 +39,7 @@ type storeSource struct {
 	followers  []*publish.Follower
 	manifests  *prometheus.GaugeVec
 	looked     atomic.Bool
+	steps      retry.Failing
 	shardsLeft atomic.Int64 // that had something to bring when they were looked at last
 	attributes []string
 }
@@ -110,6 +111,7 @@ func (s *storeSource) run(ctx context.Context) error {
 	pause := retry.Backoff{Min: 250 * time.Millisecond, Max: 30 * time.Second}
 	for {
 		wait, err := s.step(ctx)
+		s.steps.Note(err, time.Now())
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -196,6 +198,8 @@ func (s *storeSource) target(ctx context.Context) (func() bool, error) {
 func (s *storeSource) behind() (n int64, known bool) {
 	return s.shardsLeft.Load(), s.looked.Load()
 }
+
+func (s *storeSource) failing() (since time.Time, err error) { return s.steps.Since() }
 
 // Cursor implements commitlog.Keeper.
 func (s *storeSource) Cursor(shard int) []byte {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -154,4 +155,13 @@ func (t *topicSource) behind() (lag int64, known bool) {
 		lag += behind
 	}
 	return lag, known
+}
+
+func (t *topicSource) failing() (since time.Time, err error) {
+	for _, r := range t.readers {
+		if at, failed := r.Failing(); failed != nil && (err == nil || at.Before(since)) {
+			since, err = at, failed
+		}
+	}
+	return since, err
 }
