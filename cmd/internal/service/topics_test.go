@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
@@ -19,6 +20,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/internal/retry"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
 )
@@ -300,6 +302,19 @@ func TestATopicThatIsCopiedIsNoticed(t *testing.T) {
 				if lost, err := o.drain(); err != nil || len(lost) != 1 || lost[0].Offsets != 10 {
 					t.Fatalf("lost: %v, %v", lost, err)
 				}
+			}
+			s := o.start()
+			err = retry.Poll(t.Context(), 100*time.Millisecond, func() (bool, error) {
+				return gauge(t, s, "giantstream_shards_assigned") == float64(o.cfg.Shards), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lost := gauge(t, s, "giantstream_lost_records"); lost != 10 {
+				t.Errorf("the metric says that %g records are lost", lost)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
 			}
 			o.drained(acceptLoss(topic))
 			o.drained()

@@ -110,7 +110,6 @@ type Ingest struct {
 // Open checks the input topics, and completes Feeds.
 func (in *Ingest) Open(ctx context.Context) (err error) {
 	in.metrics = newMetrics(in.Registry)
-	in.Registry.MustRegister(shardCollector{in.Config.Shards, &in.Watches, in.waits})
 	if in.fields, err = newFieldCounts(&in.Feeds); err != nil {
 		return err
 	}
@@ -127,6 +126,7 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 	}
 	in.copies = &copying.Copies{Store: in.Store, Groups: in.Groups, Topics: in.Topics, Feeds: &in.Feeds,
 		Replaced: in.accepted.replaced, Forgiven: in.accepted.lost, Log: in.Log}
+	in.Registry.MustRegister(shardCollector{in.Config.Shards, &in.Watches, in.waits, in.copies.Known})
 	in.upkeep = &upkeep.Upkeep{Store: in.Store, Heads: in.Heads, Compaction: in.Config.Compaction, Log: in.Log}
 	in.Standbys = &standby.Standbys{Store: in.Store, Shards: in.Config.Shards,
 		Dir: filepath.Join(in.Config.StateDir, "standby"), Every: in.StandbyEvery, Heads: in.Heads,

@@ -1,6 +1,7 @@
 package ingesting
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -133,6 +134,8 @@ type shardCollector struct {
 	shards  int
 	watches *Watches
 	waits   func() string // Ingest.waits
+	// sourcesLost returns what the partitions of topics had deleted before it was copied.
+	sourcesLost func() []commitlog.ShardLost
 }
 
 var (
@@ -156,7 +159,8 @@ var (
 		"Records of the shard's partition of a topic that its manifests cover, each once, by what became of it.",
 		[]string{"topic", "shard", "outcome"}, nil)
 	descLost = prometheus.NewDesc("giantstream_lost_records",
-		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted.",
+		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted. Of a topic that "+
+			"is copied, the shard is its partition.",
 		[]string{"topic", "shard"}, nil)
 )
 
@@ -178,6 +182,21 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(descShards, float64(c.shards))
 	gauge(descAssigned, float64(len(all)))
 	gauge(descStopped, float64(len(c.watches.failures())))
+	// Of all processes one counts what a partition of a source has lost: the one with the shard of that number.
+	sources := map[string]map[int]int64{}
+	for _, l := range c.sourcesLost() {
+		if slices.ContainsFunc(all, func(s ShardState) bool { return s.Shard == l.Shard%c.shards }) {
+			if sources[l.Topic] == nil {
+				sources[l.Topic] = map[int]int64{}
+			}
+			sources[l.Topic][l.Shard] += l.Offsets
+		}
+	}
+	for topic, partitions := range sources {
+		for p, lost := range partitions {
+			gauge(descLost, float64(lost), topic, strconv.Itoa(p))
+		}
+	}
 	waits := 0.0
 	if c.waits() != "" {
 		waits = 1

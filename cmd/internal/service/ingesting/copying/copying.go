@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	"giantstream/ingest/feed"
 	"giantstream/ingest/repartition"
 	"giantstream/sink"
+	"giantstream/stream/commitlog"
 	"giantstream/stream/sources"
 )
 
@@ -29,7 +31,8 @@ type Copies struct {
 	Replaced, Forgiven map[string]bool
 	Log                *slog.Logger
 
-	sources map[string]sources.Topic // as of Open
+	sources map[string]sources.Topic              // as of Open
+	lost    atomic.Pointer[[]commitlog.ShardLost] // nil before the first look
 }
 
 // Run copies until ctx ends, or a topic is not the one that was opened.

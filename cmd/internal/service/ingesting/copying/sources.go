@@ -44,7 +44,7 @@ func (c *Copies) Open(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return c.look(ctx)
 }
 
 func sourceReplaced(topic, was, now string) error {
@@ -70,17 +70,29 @@ func (c *Copies) Check(ctx context.Context) error {
 	return nil
 }
 
-// sourceCheckEvery is how often a running service compares the topics that it copies.
-const sourceCheckEvery = 5 * time.Second
+const (
+	// sourceCheckEvery is how often a running service compares the topics that it copies.
+	sourceCheckEvery = 5 * time.Second
+	// lookEvery is how often it looks in the store for losses that other processes have noted.
+	lookEvery = time.Minute
+)
 
 // watch returns when a topic that is copied is not the one that was opened, or ctx ends.
 func (c *Copies) watch(ctx context.Context) error {
 	tick := time.NewTicker(sourceCheckEvery)
 	defer tick.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-look.C:
+			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+				c.Log.Warn("cannot look for losses of the topics that are copied, trying again", "in", lookEvery,
+					"error", err)
+			}
+			continue
 		case <-tick.C:
 		}
 		if err := c.Check(ctx); errors.Is(err, shard.ErrInputReplaced) {
@@ -99,6 +111,24 @@ func (c *Copies) lose(topic string, partition int, from, to int64) {
 	if err := sources.NoteLost(ctx, c.Store, lost); err != nil {
 		c.Log.Error("a loss of records was not noted in the store", "lost", lost.String(), "error", err)
 	}
+	_ = c.look(ctx) // a later look finds it, too
+}
+
+// look reads what Known returns.
+func (c *Copies) look(ctx context.Context) error {
+	lost, err := c.Lost(ctx)
+	if err == nil {
+		c.lost.Store(&lost)
+	}
+	return err
+}
+
+// Known returns what Lost has returned within the last minute. It asks nobody.
+func (c *Copies) Known() []commitlog.ShardLost {
+	if lost := c.lost.Load(); lost != nil {
+		return *lost
+	}
+	return nil
 }
 
 // Lost returns what the topics that are copied have lost.
