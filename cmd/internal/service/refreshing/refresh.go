@@ -114,6 +114,8 @@ func (r *Refresh) Run(ctx context.Context) error {
 		// this process waits for its next attempt.
 		if err := r.Load(ctx); errors.Is(err, generation.ErrChoiceDamaged) {
 			pause = first // logged once; nothing is built until it is mended
+		} else if ctx.Err() != nil {
+			return context.Cause(ctx)
 		} else if err != nil {
 			r.Log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
 		} else if r.Builds && !time.Now().Before(again) {
