@@ -43,6 +43,8 @@ type Options struct {
 	Assigned func(ctx context.Context, shards []int) error
 	// Dissolved, if not nil, is called when the handlers of a generation have ended.
 	Dissolved func()
+	// Failed, if not nil, is called when an attempt to join has failed that is made again.
+	Failed func(error)
 	Log       *slog.Logger
 }
 
@@ -105,6 +107,9 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 	pause := retry.Backoff{Min: session / 100, Max: session / 10}
 	for {
 		shards, err := m.join(ctx)
+		if err != nil && ctx.Err() == nil && o.Failed != nil {
+			o.Failed(err)
+		}
 		differ := errors.Is(err, kafka.InconsistentGroupProtocol)
 		if differ && differs.IsZero() {
 			differs = time.Now()

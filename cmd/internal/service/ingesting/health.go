@@ -20,12 +20,19 @@ type place struct {
 	// has: the group has formed, and its shards have owners. Before, since is when it was to form, zero for never yet.
 	has   bool
 	since time.Time
+	last  error // of the attempts to join since then
 }
 
 func (p *place) take() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.has = true
+	p.has, p.last = true, nil
+}
+
+func (p *place) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = err
 }
 
 func (p *place) lose() {
@@ -38,14 +45,18 @@ func (p *place) lose() {
 func (p *place) missing(usually time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	because := ""
+	if p.last != nil {
+		because = ": " + p.last.Error()
+	}
 	switch waited := time.Since(p.since); {
 	case p.has:
 		return ""
 	case p.since.IsZero():
-		return "the process is joining the consumer group"
+		return "the process is joining the consumer group" + because
 	case waited > usually:
-		return fmt.Sprintf("the consumer group has given this process no shards for %v, and has yet to form again",
-			waited.Round(time.Second))
+		return fmt.Sprintf("the consumer group has given this process no shards for %v, and has yet to form again%s",
+			waited.Round(time.Second), because)
 	}
 	return ""
 }

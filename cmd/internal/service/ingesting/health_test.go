@@ -1,6 +1,7 @@
 package ingesting
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,8 @@ func TestReadyMeansProgress(t *testing.T) {
 		expect("while the group forms again", "")
 		time.Sleep(2 * time.Second)
 		expect("after a session without a place", "no shards for 11s")
+		in.place.failed(errors.New("no broker answers"))
+		expect("with a reason", "has yet to form again: no broker answers")
 		in.place.take()
 
 		w, gone := in.Watches.Open(3, &commitlog.Manifest{})

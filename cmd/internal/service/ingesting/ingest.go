@@ -238,7 +238,7 @@ func (in *Ingest) consume(ctx context.Context) error {
 	return in.Groups.Explain(ctx, in.Groups.Group, group.Run(ctx, group.Options{
 		Client: in.Groups.Client, Group: in.Groups.Group, Protocol: in.Groups.Protocol(in.Follower != nil),
 		Topics: in.Topics.Inputs(), SessionTimeout: in.Groups.SessionTimeout, Warm: in.Standbys.Warm, Log: in.Log,
-		Assigned: in.assigned, Dissolved: in.place.lose,
+		Assigned: in.assigned, Dissolved: in.place.lose, Failed: in.place.failed,
 	}, in.work))
 }
 
