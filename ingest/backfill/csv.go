@@ -49,6 +49,12 @@ func newCSVReader(r io.Reader, limit int, columns columns) (*csvReader, error) {
 		return nil, err
 	}
 	c.rows.columns = len(c.header)
+	for i, name := range c.header {
+		if slices.Contains(c.columns.mapped, name) && slices.Contains(c.header[:i], name) {
+			return nil, fmt.Errorf("header row: the column %q is there twice, and a field is read from it: rename or remove "+
+				"one of the two", name)
+		}
+	}
 	c.pass(size)
 	if c.rows.separator != ',' {
 		c.notes = append(c.notes, fmt.Sprintf("%q between cells", c.rows.separator))

@@ -158,3 +158,15 @@ func damage(r *rand.Rand, line string) string {
 	}
 	return line
 }
+
+// Of two columns of one name, each row would give the one whose cell is not empty.
+func TestAMappedColumnIsThereOnce(t *testing.T) {
+	const header = "id,price,price,note,note\n"
+	_, err := newCSVReader(strings.NewReader(header), 100, columns{mapped: []string{"id", "price"}})
+	if err == nil || !strings.Contains(err.Error(), `the column "price" is there twice`) {
+		t.Errorf("two columns that are mapped: %v", err)
+	}
+	if _, err := newCSVReader(strings.NewReader(header), 100, columns{mapped: []string{"id"}}); err != nil {
+		t.Errorf("two columns that are not: %v", err)
+	}
+}
