@@ -223,7 +223,7 @@ func inputLines(s *backfill.Stats) (lines []string) {
 			"node records without text left out"))
 	}
 	if s.MissingNodes+s.MissingEdges > 0 {
-		lines = append(lines, fmt.Sprintf("deleted, since the export lacks them: %s, %s",
+		lines = append(lines, fmt.Sprintf("deletions sent of what the export lacks: %s, %s",
 			command.Plural(s.MissingNodes, "node"), command.Plural(s.MissingEdges, "edge")))
 	}
 	lines = append(lines, idleLines(&s.Idle)...)
