@@ -45,7 +45,7 @@ type Options struct {
 	Dissolved func()
 	// Failed, if not nil, is called when an attempt to join has failed that is made again.
 	Failed func(error)
-	Log       *slog.Logger
+	Log    *slog.Logger
 }
 
 const (

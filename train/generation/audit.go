@@ -66,7 +66,7 @@ func auditMissing(ctx context.Context, a *audit.Audit, numbers []int64, now time
 		}
 		reason := fmt.Errorf("it is missing, and %s names generation %d", named[g], g)
 		if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: docKey(g), What: reason.Error(),
-			Lost: "this generation: the one before it serves, and the next build would give its number to other vectors",
+			Lost: "this generation: the one before it serves, and the next build gives its number to other vectors",
 			Do:   "Restore the object from a backup, or repair the store before a worker starts."},
 			"mark the generation as damaged; the pipeline then builds one with a new number",
 			func(ctx context.Context) error { return mark(ctx, a.Store, g, reason, now) }); err != nil {

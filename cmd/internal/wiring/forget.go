@@ -119,8 +119,8 @@ func realPath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target, nil
 	}
 	return path, nil
 }

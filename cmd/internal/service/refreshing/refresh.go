@@ -112,13 +112,14 @@ func (r *Refresh) Run(ctx context.Context) error {
 	for {
 		// Another process, or a command, may have finished a generation. It is served even while
 		// this process waits for its next attempt.
-		if err := r.Load(ctx); errors.Is(err, generation.ErrChoiceDamaged) {
+		switch err := r.Load(ctx); {
+		case errors.Is(err, generation.ErrChoiceDamaged):
 			pause = first // logged once; nothing is built until it is mended
-		} else if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		} else if err != nil {
+		case err != nil:
 			r.Log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
-		} else if r.Builds && !time.Now().Before(again) {
+		case r.Builds && !time.Now().Before(again):
 			switch err := r.refreshIfDue(ctx); {
 			case err == nil, r.Elsewhere(err):
 				pause = first
