@@ -51,8 +51,8 @@ func newCSVReader(r io.Reader, limit int, columns columns) (*csvReader, error) {
 	c.rows.columns = len(c.header)
 	for i, name := range c.header {
 		if slices.Contains(c.columns.mapped, name) && slices.Contains(c.header[:i], name) {
-			return nil, fmt.Errorf("header row: the column %q is there twice, and a field is read from it: rename or remove "+
-				"one of the two", name)
+			return nil, fmt.Errorf("header row: the column %q is there twice, and a field is read from it: rename "+
+				"or remove one of the two", name)
 		}
 	}
 	c.pass(size)
