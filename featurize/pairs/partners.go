@@ -65,9 +65,9 @@ type counted struct {
 	weight int64
 }
 
-// gather returns those of some orders whose pairs count. Orders lie all over memory. Whoever reads one after the other
-// waits for each of them, but a processor fetches many at a time if no branch depends on what they hold. So the last
-// item of each is read here for the sake of reading it.
+// gather returns those of some orders whose pairs count. Orders lie all over memory. A loop that counts one after the
+// other waits for each of them, but the processor fetches many at a time if no branch depends on what they hold. So
+// gather reads the last item of each, which brings it into the cache.
 func (c *Counter) gather(numbers []int32) []counted {
 	c.some = c.some[:0]
 	for _, number := range numbers {

@@ -135,7 +135,7 @@ func (f *reshardFlags) run(ctx context.Context, a *command.App) error {
 	return printReshard(a, result)
 }
 
-// removeLeft removes the store of before, but for the folders that workers with the new configuration use.
+// removeLeft removes the old store, but for the folders that workers with the new configuration use.
 func removeLeft(ctx context.Context, a *command.App, w *command.Workplace, old sink.Store) error {
 	keep, err := wiring.KeysOfFolders(old.URL(), wiring.ScannedFolders(w.Config))
 	if err != nil {

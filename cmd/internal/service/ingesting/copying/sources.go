@@ -44,7 +44,7 @@ func (c *Copies) Open(ctx context.Context) error {
 			}
 		}
 	}
-	return c.look(ctx)
+	return c.readLost(ctx)
 }
 
 func sourceReplaced(topic, was, now string) error {
@@ -88,7 +88,7 @@ func (c *Copies) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
-			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			if err := c.readLost(ctx); err != nil && ctx.Err() == nil {
 				c.Log.Warn("cannot look for losses of the topics that are copied, trying again", "in", lookEvery,
 					"error", err)
 			}
@@ -111,11 +111,11 @@ func (c *Copies) lose(topic string, partition int, from, to int64) {
 	if err := sources.NoteLost(ctx, c.Store, lost); err != nil {
 		c.Log.Error("a loss of records was not noted in the store", "lost", lost.String(), "error", err)
 	}
-	_ = c.look(ctx) // a later look finds it, too
+	_ = c.readLost(ctx) // a later read finds it, too
 }
 
-// look reads what Known returns.
-func (c *Copies) look(ctx context.Context) error {
+// readLost reads what Known returns.
+func (c *Copies) readLost(ctx context.Context) error {
 	lost, err := c.Lost(ctx)
 	if err == nil {
 		c.lost.Store(&lost)
