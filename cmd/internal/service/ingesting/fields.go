@@ -105,13 +105,16 @@ type fieldWatch struct {
 }
 
 // check returns the fields that have become too seldom: at most the threshold of at least
-// fieldCheckRecords records. Class, deletion marks and event times are optional, and are not looked at.
+// fieldCheckRecords records. Attributes, vectors and quantities may rightly be rare, so of these it returns
+// what none of the records has. Class, deletion marks and event times are not looked at.
 func (w *fieldWatch) check(now []decode.Filled) (low []decode.Filled) {
 	for _, f := range now {
+		threshold := w.threshold
 		switch f.Field {
-		case "nodes.id", "nodes.text", "nodes.edges", "nodes.attributes", "nodes.vectors", "edges.src", "edges.dst",
-			"attributes.id", "attributes.fields", "attributes.vectors",
-			"baskets.id", "baskets.items", "baskets.quantity":
+		case "nodes.id", "nodes.text", "nodes.edges", "edges.src", "edges.dst", "attributes.id", "baskets.id",
+			"baskets.items":
+		case "nodes.attributes", "nodes.vectors", "attributes.fields", "attributes.vectors", "baskets.quantity":
+			threshold = 0
 		default:
 			continue
 		}
@@ -125,7 +128,7 @@ func (w *fieldWatch) check(now []decode.Filled) (low []decode.Filled) {
 		}
 		w.last[key] = f
 		was := w.low[key]
-		w.low[key] = float64(since.Filled) <= w.threshold*float64(since.Records)
+		w.low[key] = float64(since.Filled) <= threshold*float64(since.Records)
 		if w.low[key] && !was {
 			low = append(low, since)
 		}
