@@ -161,9 +161,11 @@ func (s *sender) readInput(ctx context.Context, in *Input, decoder *decode.Decod
 			return nil, unread(in, rec.line, "the record is too large or no CSV row")
 		}
 		value := decoder.Enclose(rec.value)
-		if id, _, ok := decoder.Route(value); ok && !edges {
-			p = append(p, hashNames(id))
-			continue
+		if !edges {
+			if id, _, ok := decoder.Route(value); ok {
+				p = append(p, hashNames(id))
+				continue
+			}
 		}
 		var fault *decode.Fault
 		scratch, fault = decoder.Decode(decode.Record{Value: value}, scratch[:0])
