@@ -14,6 +14,7 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/ingest/internal/kafkatest"
 	"giantstream/ingest/repartition"
+	"giantstream/internal/retry"
 	"giantstream/stream/mutation"
 )
 
@@ -37,11 +38,11 @@ func copied(t *testing.T, e *kafkatest.Env, mapping decode.EdgeMapping, source .
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- repartition.Run(ctx, o) }()
-	for open := int64(1); open > 0 && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		var err error
-		if open, err = repartition.Lag(ctx, e.Client, o.Routes); err != nil {
-			t.Fatal(err)
-		}
+	if err := retry.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		open, err := repartition.Lag(ctx, e.Client, o.Routes)
+		return open == 0, err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {

@@ -20,6 +20,7 @@ import (
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/internal/retry"
 	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/pgvector/pgserver"
@@ -267,12 +268,12 @@ func TestFollowsATopicThatIsCreatedAgain(t *testing.T) {
 				p.publish(t, embeddingtopic.JSON)
 				want, _ := p.topic.Compacted(target)
 				diff := "nothing"
-				for diff != "" && ctx.Err() == nil && len(ended) == 0 {
-					time.Sleep(20 * time.Millisecond)
+				err := retry.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 					diff = vectordbtest.Differ(p.rows(t), want)
-				}
+					return diff == "" || len(ended) > 0, nil
+				})
 				if diff != "" {
-					t.Fatalf("topic %d is not in PostgreSQL:\n%s", round, diff)
+					t.Fatalf("topic %d is not in PostgreSQL: %v\n%s", round, err, diff)
 				}
 			}
 			stop()
