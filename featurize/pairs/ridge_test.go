@@ -151,6 +151,33 @@ func TestRidgesAreAFunctionOfTheOrders(t *testing.T) {
 	}
 }
 
+// Portions of any size give each item what Ridges gives it.
+func TestAllRidgesAreThoseOfPortions(t *testing.T) {
+	const items = 3000
+	r := rand.New(rand.NewPCG(11, 12))
+	x := New(items, 0)
+	for range 6000 {
+		add(t, x, randomOrder(r, items))
+	}
+	all := between(0, items)
+	want := x.NewCounters(2).Ridges(all, DefaultRidge)
+	for _, bytes := range []int64{1, 1 << 20, 256 << 20} {
+		seen := 0
+		for item, hints := range x.NewCounters(2).AllRidges(all, DefaultRidge, bytes) {
+			if item != all[seen] || !reflect.DeepEqual(hints, want[seen]) {
+				t.Fatalf("%d bytes: item %d has other hints at place %d", bytes, item, seen)
+			}
+			seen++
+		}
+		if seen != items {
+			t.Errorf("%d bytes: %d items", bytes, seen)
+		}
+	}
+	for range x.NewCounters(1).AllRidges(all, DefaultRidge, 1) {
+		break // a caller may end early
+	}
+}
+
 // FuzzRidge compares with the dense inverse, of orders as the bytes say.
 func FuzzRidge(f *testing.F) {
 	f.Add([]byte{3, 1, 2, 3, 2, 1, 2, 2, 7, 9})

@@ -54,9 +54,8 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 	}
 	q.behaviour = make([]float32, len(q.items)*dim)
 	_, err = early.eachRow(ctx, t, q.items, func(i int, row []float32) error {
-		if k, ok := slices.BinarySearch(q.items, int32(i)); ok {
-			copy(q.behaviour[k*dim:], row)
-		}
+		k, _ := slices.BinarySearch(q.items, int32(i))
+		copy(q.behaviour[k*dim:], row)
 		return nil
 	})
 	if errors.Is(err, projection.ErrNoData) {
