@@ -48,7 +48,8 @@ func OpenSource(ctx context.Context, cfg *config.Config, further []string, log *
 	return Source{c, in}, detach, nil
 }
 
-// refusedAhead reads from the dead letters, once, which records were refused for an event time too far ahead.
+// refusedAhead reads from the dead letters, once, which records were refused for an event time too far ahead. Calls of
+// what it returns come one after the other.
 func refusedAhead(c *client.Client, topic string) func(context.Context) (map[deadletter.Origin]time.Time, error) {
 	var ahead map[deadletter.Origin]time.Time
 	return func(ctx context.Context) (map[deadletter.Origin]time.Time, error) {
