@@ -82,8 +82,8 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	var errs []error
 	for _, s := range specs {
 		if n := have[s.Name].partitions; !s.Flexible && n != s.Partitions {
-			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d, one for each shard: name a topic with "+
-				"%d partitions, or set shards: %d; 'giantstream reshard' moves a store to another number", s.Name,
+			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d, one for each shard: name a topic "+
+				"with %d partitions, or set shards: %d; 'giantstream reshard' moves a store to another number", s.Name,
 				ErrPartitions, n, s.Partitions, s.Partitions, n))
 		}
 	}
