@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -50,4 +51,37 @@ func TestUnreadyWithoutBrokers(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+// A topic that was deleted and created again between two looks has another id.
+func TestATopicOfAnotherIDIsReplaced(t *testing.T) {
+	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	c, err := client.New(client.Options{Brokers: b.Addrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.EnsureTopics(t.Context(), client.TopicSpec{Name: "embeddings", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	known, err := c.Identify(t.Context(), "embeddings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := &topicSource{client: c, topic: "embeddings", topicID: known["embeddings"].ID}
+	if err := source.check(t.Context()); err != nil {
+		t.Errorf("the topic that was opened: %v", err)
+	}
+	source.topicID = "of the topic before"
+	if err := source.check(t.Context()); !errors.Is(err, errReplaced) {
+		t.Errorf("another topic: %v", err)
+	}
+	source.topic = "none"
+	if err := source.check(t.Context()); !errors.Is(err, errReplaced) {
+		t.Errorf("a topic that is gone: %v", err)
+	}
 }

@@ -291,8 +291,20 @@ func (w *world) recreate(t *testing.T, name string, partitions int) {
 	if _, err := admin.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: []string{name}}); err != nil {
 		t.Fatal(err)
 	}
-	err := w.client.EnsureTopics(t.Context(), client.TopicSpec{Name: name, Partitions: partitions, Compacted: true})
-	if err != nil {
+	// The client keeps for some seconds what it knows of topics, and would create none that it takes to be there.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := retry.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		_, err := w.client.EndOffsets(ctx, name)
+		if errors.Is(err, client.ErrNoTopic) {
+			return true, nil
+		}
+		return false, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.EnsureTopics(ctx, client.TopicSpec{Name: name, Partitions: partitions,
+		Compacted: true}); err != nil {
 		t.Fatal(err)
 	}
 }
