@@ -10,8 +10,6 @@ func BenchmarkSearch(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	vectors := clustered(rng, n, dim, 1000, 0.5)
 	x := trained(b, n, dim, names(n), vectors)
-	all, probed := x.Cells()
-	b.Logf("%d of %d cells", probed, all)
 	q := 0
 	for b.Loop() {
 		q = (q + 7919) % n

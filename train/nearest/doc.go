@@ -14,6 +14,12 @@
 // A small index is searched as a whole. A large one is divided into cells (an inverted file: Jégou, Douze and
 // Schmid, "Product quantization for nearest neighbor search", PAMI 2011). Each vector is in the cell whose
 // centre has the highest inner product with it, and a query looks only into the cells with the best centres.
-// How many it looks into is measured, not set: Train takes the fewest that find Recall of the nearest ten, on a
+// How many it looks into is measured, not set: Calibrate takes the fewest that find Recall of the nearest ten, on a
 // sample. Centres and their number are a function of the vectors that Train is given, in order.
+//
+// Where some vectors may be an answer, they can lie anywhere. Such a query ends when it is not likely that the cells
+// left have a better answer than those found: when the vectors there that are expected to score above the k-th are at
+// most the share Missed of k. How often a vector of a cell scores how far above the cell's centre is measured on the
+// same sample, apart for cells that come early and late. So a query whose answers lie together ends soon, and one that
+// only far vectors may answer goes on.
 package nearest

@@ -18,8 +18,8 @@ type Index struct {
 	cells   []cell
 	centers []int8    // of the cells, each of width codes; none if there is one cell
 	scales  []float32 // of the centres
-	probes  int       // cells that a query looks into
-	seen    int       // vectors in these, in the mean
+	probes  int       // cells that a query of all vectors looks into
+	tails   *tails    // nil: queries of some vectors look into all cells
 
 	ids     []string // by handle
 	where   []place  // by handle
@@ -63,7 +63,7 @@ func (x *Index) Handle(id string) (int32, bool) {
 	return h, ok
 }
 
-// Cells returns how many cells there are, and how many of them a query looks into.
+// Cells returns how many cells there are, and how many of them a query of all vectors looks into.
 func (x *Index) Cells() (all, probed int) { return len(x.cells), x.probes }
 
 // Change is vectors on their way into an index.

@@ -14,13 +14,9 @@ type Neighbour struct {
 	Cosine float32
 }
 
-const (
-	// few vectors are all compared, if they are all that may be an answer; else at least as many are seen.
-	few = 15_000
-	// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather
-	// than in the order of memory, which is a tenth of the time a vector.
-	sparse = 128
-)
+// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather than in
+// the order of memory, which is a tenth of the time a vector.
+const sparse = 128
 
 // Search returns the k vectors that have the highest cosine with a query, best first. in says which handles may be an
 // answer, by bit h%64 of word h/64; nil for all. If there are k such vectors, k are returned. A query of length 0 has
@@ -28,8 +24,8 @@ const (
 // vector is longer than 1, say, where it has more numbers than the query. Then all vectors are compared, since cells
 // are of vectors that are alike in all numbers.
 //
-// If few may be an answer, or at most twice as many as a query without in sees, all of them are compared. Else the
-// cells are looked into, the best first, until as many that may be an answer were seen.
+// Cells are looked into, the best first: without in, as many as Calibrate has found to be enough; with in, until it is
+// not likely that those left have a better answer. If few may be an answer, all of them are compared.
 func (x *Index) Search(query []float32, k int, in []uint64, lengths func(handle int32) float32) []Neighbour {
 	unit := slices.Clone(query)
 	if k <= 0 || len(query) != x.dim || numeric.Normalize(unit) == 0 {
@@ -40,16 +36,19 @@ func (x *Index) Search(query []float32, k int, in []uint64, lengths func(handle 
 	switch { // count takes microseconds
 	case in != nil && x.count(in) < x.vectors/sparse:
 		s.compareAll()
-	case lengths != nil, in != nil && x.count(in) <= max(2*x.seen, few):
-		all := make([]int32, len(x.cells))
-		for c := range all {
-			all[c] = int32(c)
+	case lengths != nil || in != nil && x.tails == nil:
+		for c := range x.cells {
+			s.scan(int32(c))
 		}
-		s.scan(all, len(all), 0)
 	case in == nil:
-		s.scan(x.best(unit), x.probes, k)
+		for i, c := range x.order(unit) {
+			if i >= x.probes && s.found.full() {
+				break
+			}
+			s.scan(c.cell)
+		}
 	default:
-		s.scan(x.best(unit), 0, max(2*x.seen, few, k))
+		s.scanLikely(x.order(unit))
 	}
 	return s.done()
 }
@@ -71,41 +70,74 @@ func (x *Index) newSearch(unit []float32, k int, in []uint64) *search {
 }
 
 func (s *search) done() []Neighbour {
-	slices.SortFunc(s.found.heap, compare)
+	slices.SortFunc(s.found.heap, better)
 	return s.found.heap
 }
 
-// scan looks into cells in order: into a number of them, and on until a number of vectors were seen.
-func (s *search) scan(cells []int32, probes, vectors int) {
-	seen := 0
-	for i, c := range cells {
-		if i >= probes && seen >= vectors {
-			return
+// scanLikely looks into cells in order, until it is not likely that those left have an answer that is not found. It
+// returns how many it has looked into.
+func (s *search) scanLikely(order []ordered) (cells int) {
+	left, rest := s.vectors, s.vectors // vectors in the cells that are left, and those that may be an answer
+	if s.in != nil {
+		rest = s.count(s.in)
+	}
+	// Those that may be an answer can lie together, so their share is at least what it was in the last cells.
+	var latest float32
+	for i, c := range order {
+		if share := max(float32(rest)/float32(left), latest); rest == 0 || s.found.full() &&
+			!s.exceeds(Missed*float32(s.found.k), order[i:], i, s.found.heap[0].Cosine, share) {
+			return i
 		}
-		left := int(s.cells[c].n)
-		for _, b := range s.cells[c].blocks {
-			rows := min(left, blockRows)
-			left -= rows
-			if s.in == nil {
-				seen += rows
-				s.compareBlock(b, rows)
-				continue
-			}
-			for r, h := range b.handles[:rows] {
-				if isIn(s.in, h) {
-					seen++
-					s.compareRow(b, r)
-				}
-			}
+		if all := int(s.cells[c.cell].n); all > 0 {
+			may := s.scan(c.cell)
+			latest = float32(latest*3/4) + float32(may)/float32(4*all)
+			rest, left = rest-may, left-all
 		}
 	}
+	return len(order)
 }
 
-func (s *search) compareBlock(b *block, rows int) {
+// scan looks into a cell, and returns how many of its vectors may be an answer.
+func (s *search) scan(c int32) (may int) {
+	left := int(s.cells[c].n)
+	for _, b := range s.cells[c].blocks {
+		rows := min(left, blockRows)
+		left -= rows
+		in := s.among(b, rows)
+		may += bits.OnesCount32(in)
+		s.compare(b, rows, in)
+	}
+	return may
+}
+
+// among says by bit which rows of a block may be an answer.
+func (s *search) among(b *block, rows int) (in uint32) {
+	if s.in == nil {
+		return 1<<rows - 1
+	}
+	for r, h := range b.handles[:rows] {
+		if isIn(s.in, h) {
+			in |= 1 << r
+		}
+	}
+	return in
+}
+
+// compare compares the query with the rows of a block that are in a set. If they are many, it calculates the products of
+// all, which is faster row by row, and offers these alone.
+func (s *search) compare(b *block, rows int, in uint32) {
+	const many = 8
+	if bits.OnesCount32(in) < many {
+		for ; in != 0; in &= in - 1 {
+			s.compareRow(b, bits.TrailingZeros32(in))
+		}
+		return
+	}
 	var sums [blockRows]int32
 	products(sums[:rows], s.query, b.codes)
-	for r, sum := range sums[:rows] {
-		s.offer(b, r, sum)
+	for ; in != 0; in &= in - 1 {
+		r := bits.TrailingZeros32(in)
+		s.offer(b, r, sums[r])
 	}
 }
 
@@ -147,8 +179,8 @@ func (x *Index) count(in []uint64) (n int) {
 // isIn says whether a handle is in a set of handles.
 func isIn(set []uint64, h int32) bool { return int(h/64) < len(set) && set[h/64]>>(h%64)&1 != 0 }
 
-// compare orders neighbours: the better first.
-func compare(a, b Neighbour) int {
+// better orders neighbours: the better first.
+func better(a, b Neighbour) int {
 	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), cmp.Compare(a.ID, b.ID))
 }
 
@@ -166,18 +198,18 @@ func (t *top) add(n Neighbour) {
 		t.heap = append(t.heap, n)
 		for i := len(t.heap) - 1; i > 0; {
 			parent := (i - 1) / 2
-			if compare(t.heap[i], t.heap[parent]) <= 0 {
+			if better(t.heap[i], t.heap[parent]) <= 0 {
 				break
 			}
 			t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
 			i = parent
 		}
-	case compare(n, t.heap[0]) < 0:
+	case better(n, t.heap[0]) < 0:
 		t.heap[0] = n
 		for i := 0; ; {
 			worst := i
 			for child := 2*i + 1; child <= 2*i+2 && child < t.k; child++ {
-				if compare(t.heap[child], t.heap[worst]) > 0 {
+				if better(t.heap[child], t.heap[worst]) > 0 {
 					worst = child
 				}
 			}

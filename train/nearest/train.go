@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// Recall is the share of the nearest ten that a query of a trained index finds, in the mean over the sample
-	// that Train measures.
+	// Recall is the share of the nearest ten that a query of all vectors finds, in the mean over those that Calibrate
+	// asks.
 	Recall = 0.98
+	// Missed is the share of its answers that a query of some vectors is expected to miss when it ends.
+	Missed = 0.02
 
 	minTrained  = 20_000 // vectors; fewer are searched as a whole in a millisecond or two
 	perCell     = 32     // vectors of the sample that a cell's centre is trained on
@@ -99,14 +101,19 @@ func (x *Index) scores(out []float32, unit []float32) {
 	}
 }
 
-// best returns the cells, those first whose centres are nearest to a unit vector.
-func (x *Index) best(unit []float32) []int32 {
-	if len(x.cells) == 1 {
-		return []int32{0}
-	}
+// ordered is a cell, and the score of its centre.
+type ordered struct {
+	cell  int32
+	score float32
+}
+
+// order returns the cells, those first whose centres are nearest to a unit vector.
+func (x *Index) order(unit []float32) []ordered {
 	scores := make([]float32, len(x.cells))
-	x.scores(scores, unit)
-	order := make([]uint64, len(scores)) // the score, descending, before the number of the cell
+	if len(x.cells) > 1 {
+		x.scores(scores, unit)
+	}
+	keys := make([]uint64, len(scores)) // the score, descending, before the number of the cell
 	for c, s := range scores {
 		bits := math.Float32bits(s)
 		if s < 0 {
@@ -114,18 +121,20 @@ func (x *Index) best(unit []float32) []int32 {
 		} else {
 			bits |= 1 << 31
 		}
-		order[c] = uint64(^bits)<<32 | uint64(c)
+		keys[c] = uint64(^bits)<<32 | uint64(c)
 	}
-	slices.Sort(order)
-	cells := make([]int32, len(order))
-	for i := range cells {
-		cells[i] = int32(uint32(order[i]))
+	slices.Sort(keys)
+	order := make([]ordered, len(keys))
+	for i := range order {
+		c := int32(uint32(keys[i]))
+		order[i] = ordered{c, scores[c]}
 	}
-	return cells
+	return order
 }
 
-// Calibrate measures how many cells a query must look into. Queries are vectors of the index, at equal distances
-// in the order of their ids, and the truth is a search of all cells.
+// Calibrate measures how many cells a query of all vectors must look into, and, by which queries of some know when to
+// end, how far the scores of a cell's vectors lie above that of its centre. It asks for vectors of the index, at equal
+// distances in the order of their ids, and the truth is a search of all cells.
 func (x *Index) Calibrate() {
 	if len(x.cells) == 1 || x.vectors == 0 {
 		return
@@ -138,40 +147,58 @@ func (x *Index) Calibrate() {
 	}
 	slices.Sort(ids)
 	queries := min(measured, len(ids))
-	found := make([]int, len(x.cells)) // of the nearest ten, by the rank of their cell
-	fill := make([]int, len(x.cells))  // vectors in the cells of a rank
+	var counts [ranks][steps]int
+	found := make([]int, len(x.cells)) // of the nearest ten, by the place of their cell in the order
 	total := 0
 	for q := range queries {
-		id := ids[q*len(ids)/queries]
-		at := x.where[x.handle[id]]
-		b, row := x.cells[at.cell].locate(at.n)
-		unit := make([]float32, x.dim)
-		for i := range unit {
-			unit[i] = float32(b.codes[row*x.width+i])
-		}
-		numeric.Normalize(unit)
-		order := x.best(unit)
-		rank := make([]int, len(order))
-		for r, c := range order {
-			rank[c] = r
-			fill[r] += int(x.cells[c].n)
-		}
-		s := x.newSearch(unit, nearest+1, nil)
-		s.scan(order, len(order), 0)
-		others := slices.DeleteFunc(s.done(), func(n Neighbour) bool { return n.ID == id })
-		for _, n := range others[:min(nearest, len(others))] {
-			found[rank[x.where[x.handle[n.ID]].cell]]++
+		for _, i := range x.sample(ids[q*len(ids)/queries], &counts) {
+			found[i]++
 			total++
 		}
 	}
-	sum, seen := 0, 0
-	for r, n := range found {
-		seen += fill[r]
+	x.tails = newTails(&counts)
+	sum := 0
+	for i, n := range found {
 		if sum += n; float64(sum) >= Recall*float64(total) {
-			x.probes, x.seen = r+1, seen/queries
+			x.probes = i + 1
 			return
 		}
 	}
+}
+
+// sample asks for the nearest of a vector of the index in all cells, and returns where in the order of the cells they
+// are. It counts how far the scores of all lie above those of their cells' centres.
+func (x *Index) sample(id string, counts *[ranks][steps]int) (cells []int) {
+	own := x.where[x.handle[id]]
+	b, row := x.cells[own.cell].locate(own.n)
+	unit := make([]float32, x.dim)
+	for i := range unit {
+		unit[i] = float32(b.codes[row*x.width+i])
+	}
+	numeric.Normalize(unit)
+	s := x.newSearch(unit, nearest+1, nil)
+	place := make([]int, len(x.cells)) // in the order, by cell
+	for i, c := range x.order(unit) {
+		place[c.cell] = i
+		left := int(x.cells[c.cell].n)
+		for _, b := range x.cells[c.cell].blocks {
+			var sums [blockRows]int32
+			rows := min(left, blockRows)
+			left -= rows
+			products(sums[:rows], s.query, b.codes)
+			for r, sum := range sums[:rows] {
+				s.offer(b, r, sum)
+				if x.ids[b.handles[r]] != id {
+					counts[rank(i)][step(float32(sum)*(b.scales[r]*s.scale)-c.score)]++
+				}
+			}
+		}
+	}
+	others := slices.DeleteFunc(s.done(), func(n Neighbour) bool { return n.ID == id })
+	for _, n := range others[:min(nearest, len(others))] {
+		cells = append(cells, place[x.where[x.handle[n.ID]].cell])
+	}
+	return cells
 }
 
 // setCenters takes over centres, cells × dim.

@@ -2,10 +2,11 @@
 //
 //	go run ./cmd/bench/similar -draw 1000000 -out DIR     draws vectors.f32 and queries.f32, with the truth
 //	go run ./cmd/bench/similar -in DIR                    measures
-//	go run ./cmd/bench/similar -in DIR -filters 200       measures filters with 200 of the queries
 //	go run ./cmd/bench/similar -store URL -out DIR        takes a generation's own embeddings; some become queries
 //
-// peers.py measures FAISS and USearch on the same files. Vectors are rows of dim little-endian float32 numbers.
+// With -filters, questions with filters are drawn, and measured, too.
+//
+// peers.py measures FAISS and USearch on the same files, and filters.py engines that filter. Vectors are rows of dim little-endian float32 numbers.
 // truth.i32 holds the nearest ten of each query, by inner products in float32.
 package main
 
@@ -43,12 +44,12 @@ func main() {
 	out := flag.String("out", "", "folder to write vectors, queries and truth to")
 	in := flag.String("in", "", "folder to measure on")
 	queries := flag.Int("queries", 2000, "how many vectors become queries")
-	filters := flag.Int("filters", 0, "measure filters with so many queries, in place of the index")
+	filters := flag.Bool("filters", false, "write, or measure, questions with filters, too")
 	flag.Parse()
 	stage.Exit("similar", run(*draw, *dim, *store, *out, *in, *queries, *filters))
 }
 
-func run(draw, dim int, store, out, in string, queries, filters int) error {
+func run(draw, dim int, store, out, in string, queries int, filters bool) error {
 	switch {
 	case in != "":
 		return measure(in, dim, filters)
@@ -59,9 +60,9 @@ func run(draw, dim int, store, out, in string, queries, filters int) error {
 		if err != nil {
 			return err
 		}
-		return write(out, vectors, dim, queries)
+		return write(out, vectors, dim, queries, filters)
 	}
-	return write(out, drawn(draw+queries, dim), dim, queries)
+	return write(out, drawn(draw+queries, dim), dim, queries, filters)
 }
 
 // drawn is vectors about centres that lie about centres, as the products of a catalog do in its categories.
@@ -122,7 +123,7 @@ func stored(dir string, dim int) (all []float32, err error) {
 }
 
 // write makes some vectors queries, finds the truth, and writes all.
-func write(dir string, all []float32, dim, queries int) error {
+func write(dir string, all []float32, dim, queries int, filters bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -161,16 +162,22 @@ func write(dir string, all []float32, dim, queries int) error {
 			copy(truth[q*k:], order)
 		}
 	})
-	for name, data := range map[string]any{"vectors.f32": vectors, "queries.f32": asked, "truth.i32": truth} {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(binary.Write(f, binary.LittleEndian, data), f.Close()); err != nil {
+	if filters {
+		if err := writeFilters(dir, vectors, asked, dim); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(writeArray(dir, "vectors.f32", vectors), writeArray(dir, "queries.f32", asked),
+		writeArray(dir, "truth.i32", truth))
+}
+
+// writeArray writes a file of little-endian numbers.
+func writeArray(dir, name string, numbers any) error {
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(binary.Write(f, binary.LittleEndian, numbers), f.Close())
 }
 
 // result is a line of JSON, like those of peers.py.
@@ -184,7 +191,7 @@ type result struct {
 	Setting string  `json:"setting"`
 }
 
-func measure(dir string, dim, filters int) error {
+func measure(dir string, dim int, filters bool) error {
 	asked, err := stage.ReadArray[float32](filepath.Join(dir, "queries.f32"))
 	if err != nil {
 		return err
@@ -235,28 +242,22 @@ func measure(dir string, dim, filters int) error {
 		}
 	}
 	x.Calibrate()
-	if filters > 0 {
-		vectors, err := stage.ReadArray[float32](f.Name())
-		if err != nil {
-			return err
-		}
-		return measureFilters(x, vectors, asked, dim, filters)
-	}
 	r := result{Name: "giantstream", Build: time.Since(began).Seconds()}
 	debug.FreeOSMemory()
 	r.Memory = resident() - before
 	queries := len(asked) / dim
+	vectors, err := stage.ReadArray[float32](f.Name())
+	if err != nil {
+		return err
+	}
 	took := make([]float64, queries)
 	hits := 0
 	for q := range queries {
+		query := asked[q*dim : (q+1)*dim]
 		start := time.Now()
-		found := x.Search(asked[q*dim:(q+1)*dim], k, nil, nil)
+		found := x.Search(query, k, nil, nil)
 		took[q] = time.Since(start).Seconds()
-		for _, m := range found {
-			if slices.Contains(truth[q*k:(q+1)*k], int32(number(m.ID))) {
-				hits++
-			}
-		}
+		hits += countNearest(found, truth[q*k:(q+1)*k], query, vectors)
 	}
 	sum := 0.0
 	for _, t := range took {
@@ -266,13 +267,22 @@ func measure(dir string, dim, filters int) error {
 	all, probed := x.Cells()
 	r.Recall, r.Rate, r.P99 = float64(hits)/float64(queries*k), float64(queries)/sum, 1e3*took[queries*99/100]
 	r.Setting = fmt.Sprintf("%d of %d cells, measured", probed, all)
-	return json.NewEncoder(os.Stdout).Encode(r)
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil || !filters {
+		return err
+	}
+	return measureFilters(x, dir, vectors, asked, dim)
 }
 
-// number is the one that an id is.
-func number(id string) int {
-	n, _ := strconv.Atoi(id) // ids are numbers
-	return n
+// countNearest counts those found that are as near as the farthest of the truth. Many vectors may be equally near.
+func countNearest(found []nearest.Neighbour, truth []int32, query, vectors []float32) (hits int) {
+	score := func(i int) float32 { return numeric.Dot(query, vectors[i*len(query):(i+1)*len(query)]) }
+	for _, f := range found {
+		i, _ := strconv.Atoi(f.ID) // ids are numbers
+		if score(i) >= score(int(truth[len(truth)-1]))-1e-6 {
+			hits++
+		}
+	}
+	return hits
 }
 
 // resident is this process's memory in MiB, as Linux counts it.
