@@ -46,8 +46,8 @@ func Full(n int) Set {
 }
 
 // Select returns which of the first n nodes match a filter: an Error for an attribute that does not exist, or is
-// compared as its type is not. It reads the columns of the filter once, a few milliseconds per million nodes and
-// comparison.
+// compared as its type is not. A comparison that was not asked lately reads its column once, a few milliseconds per
+// million nodes.
 func (t *Table) Select(e *Expr, n int) (Set, error) {
 	switch e.Op {
 	case And, Or, Not:
@@ -57,19 +57,12 @@ func (t *Table) Select(e *Expr, n int) (Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(Set, (n+63)/64)
-	if e.Op == Exists {
-		out.fill(c, n)
-		return out, nil
-	}
-	if c.numeric() {
-		return out, c.selectNumbers(out, e)
-	}
-	accept, err := c.accepted(e)
+	in, err := c.nodes(e)
 	if err != nil {
 		return nil, err
 	}
-	out.accept(c.codes, accept)
+	out := make(Set, (n+63)/64)
+	copy(out, in)
 	return out, nil
 }
 
@@ -132,15 +125,6 @@ func (t *Table) Check(names []string) error {
 	return nil
 }
 
-func (s Set) fill(c *column, n int) {
-	accept := make([]uint64, len(c.entries))
-	for i := range accept {
-		accept[i] = min(uint64(i), 1)
-	}
-	s.accept(c.codes, accept)
-	s.addRange(c.numbers, math.Inf(-1), math.Inf(1))
-}
-
 // accept adds the nodes whose code has a one.
 func (s Set) accept(codes []uint32, accept []uint64) {
 	for w := range s {
@@ -176,49 +160,42 @@ func (s Set) addRange(numbers []float64, lo, hi float64) {
 	}
 }
 
-// oneOf adds the nodes whose number is one of some, which ascend.
-func (s Set) oneOf(numbers, some []float64) {
-	for n, v := range numbers[:min(len(numbers), 64*len(s))] {
-		if _, ok := slices.BinarySearch(some, v); ok {
-			s[n/64] |= 1 << (n % 64)
-		}
+// ranges returns the numbers or times that match a comparison: ascending ranges, ends included.
+func (c *column) ranges(e *Expr) ([][2]float64, error) {
+	least, most := math.Inf(-1), math.Inf(1)
+	if e.Op == Exists {
+		return [][2]float64{{least, most}}, nil
 	}
-}
-
-// selectNumbers adds the nodes that match a comparison of numbers or times, which is one of ranges, ends included.
-func (c *column) selectNumbers(out Set, e *Expr) error {
 	var some []float64
 	for _, v := range e.Values {
 		x, err := c.numberOf(v, e)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		some = append(some, x)
 	}
+	slices.Sort(some)
 	x := some[0]
-	least, most := math.Inf(-1), math.Inf(1)
 	below, above := math.Nextafter(x, least), math.Nextafter(x, most)
 	switch e.Op {
-	case Equal:
-		out.addRange(c.numbers, x, x)
-	case In:
-		slices.Sort(some)
-		out.oneOf(c.numbers, some)
+	case Equal, In:
+		var all [][2]float64
+		for _, x := range slices.Compact(some) {
+			all = append(all, [2]float64{x, x})
+		}
+		return all, nil
 	case Unequal:
-		out.addRange(c.numbers, least, below)
-		out.addRange(c.numbers, above, most)
+		return [][2]float64{{least, below}, {above, most}}, nil
 	case Less:
-		out.addRange(c.numbers, least, below)
+		return [][2]float64{{least, below}}, nil
 	case AtMost:
-		out.addRange(c.numbers, least, x)
+		return [][2]float64{{least, x}}, nil
 	case More:
-		out.addRange(c.numbers, above, most)
+		return [][2]float64{{above, most}}, nil
 	case AtLeast:
-		out.addRange(c.numbers, x, most)
-	default:
-		return c.wrong(e, "is compared by =, !=, <, <=, >, >=, in and exists")
+		return [][2]float64{{x, most}}, nil
 	}
-	return nil
+	return nil, c.wrong(e, "is compared by =, !=, <, <=, >, >=, in and exists")
 }
 
 func (c *column) numberOf(v any, e *Expr) (float64, error) {
@@ -244,43 +221,37 @@ func (c *column) wrong(e *Expr, format string, args ...any) error {
 	return fault(e.column, "%s is of type %s, which "+format, append([]any{c.Name, c.Type}, args...)...)
 }
 
-// accepted returns a one for each code of a value that matches.
-func (c *column) accepted(e *Expr) ([]uint64, error) {
+// accepted returns what says whether a value matches a comparison, and the texts of all that do, if the comparison
+// names them.
+func (c *column) accepted(e *Expr) (accepts func(v *entry) bool, all []string, err error) {
+	if e.Op == Exists {
+		return func(*entry) bool { return true }, nil, nil
+	}
 	texts, err := c.textsOf(e)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	accept := make([]uint64, len(c.entries))
-	compare := func(have, with string) bool { return have == with }
+	var compare func(have, with string) bool
 	switch {
 	case c.Type != Strings && (e.Op == Equal || e.Op == In):
-		for _, text := range texts {
-			if code, ok := c.code[text]; ok {
-				accept[code] = 1
-			}
-		}
-		return accept, nil
+		return func(v *entry) bool { return slices.Contains(texts, v.text) }, texts, nil
 	case c.Type != Strings && e.Op == Unequal:
 		compare = func(have, with string) bool { return have != with }
 	case c.Type == Boolean:
-		return nil, c.wrong(e, "is compared by =, !=, in and exists")
+		return nil, nil, c.wrong(e, "is compared by =, !=, in and exists")
 	case e.Op == Begins:
 		compare = strings.HasPrefix
 	case e.Op == Contains && c.Type == String:
 		compare = strings.Contains
 	case e.Op == Contains:
+		compare = func(have, with string) bool { return have == with }
 	case c.Type == Strings:
-		return nil, c.wrong(e, "is compared by contains (an element), ^= (how one begins) and exists")
+		return nil, nil, c.wrong(e, "is compared by contains (an element), ^= (how one begins) and exists")
 	default:
-		return nil, c.wrong(e, "is compared by =, !=, in, ^=, contains and exists")
+		return nil, nil, c.wrong(e, "is compared by =, !=, in, ^=, contains and exists")
 	}
 	match := func(have string) bool { return compare(have, texts[0]) }
-	for i := range c.entries {
-		if v := &c.entries[i]; v.nodes > 0 && v.anyElement(c.Type, match) {
-			accept[i] = 1
-		}
-	}
-	return accept, nil
+	return func(v *entry) bool { return v.anyElement(c.Type, match) }, nil, nil
 }
 
 // anyElement says whether f holds for the value, or for an element of a list.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,7 +31,8 @@ type Attribute struct {
 }
 
 // Table holds the attributes of nodes by number, a column for each attribute: 8 bytes a node for numbers and times, 4
-// for all others, and each distinct string, list or boolean once. It is not safe for changes beside other calls.
+// for all others, and each distinct string, list or boolean once; and a bit a node for each of the comparisons asked
+// last, 16 of an attribute. It is not safe for changes beside other calls.
 type Table struct {
 	columns []*column // by name
 }
@@ -43,6 +45,9 @@ type column struct {
 	entries []entry   // the first stands for none
 	code    map[string]uint32
 	unused  []uint32
+
+	mu   sync.Mutex // of kept, whose sets only changes of attributes change
+	kept []*kept    // comparisons, that asked last first
 }
 
 // entry is a value that some nodes have.
@@ -151,6 +156,13 @@ func (t *Table) Clear(n int32) {
 }
 
 func (c *column) set(n int, v value) {
+	c.put(n, v)
+	for _, k := range c.kept {
+		k.update(c, n)
+	}
+}
+
+func (c *column) put(n int, v value) {
 	if c.numeric() {
 		for len(c.numbers) <= n {
 			c.numbers = append(c.numbers, math.NaN())

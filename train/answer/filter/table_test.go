@@ -104,26 +104,35 @@ func set(t testing.TB, table *Table, n int32, node map[string]any) {
 	table.Set(n, row)
 }
 
-// Random filters select of random tables what the plainest evaluation does, after changes and removals, and with nodes
-// that came without attributes after all others.
+// Random filters select of random tables what the plainest evaluation does, whether they are asked first or again, after
+// changes and removals, and with nodes that came without attributes after all others.
 func TestSelectIsPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	some := 0
 	for range 30 {
 		table := NewTable(someTypes)
 		nodes := make([]map[string]any, 150)
-		for range 400 {
-			n := r.IntN(130)
-			nodes[n] = nil
-			if r.IntN(4) == 0 {
-				table.Clear(int32(n))
-				continue
+		change := func(times, below int) {
+			for range times {
+				n := r.IntN(below)
+				nodes[n] = nil
+				if r.IntN(4) == 0 {
+					table.Clear(int32(n))
+					continue
+				}
+				nodes[n] = randomNode(r)
+				set(t, table, int32(n), nodes[n])
 			}
-			nodes[n] = randomNode(r)
-			set(t, table, int32(n), nodes[n])
 		}
+		change(300, 100)
+		var asked []*Expr
 		for range 100 {
+			change(r.IntN(5), 130)
 			e := random(r, 4)
+			if len(asked) > 0 && r.IntN(2) == 0 {
+				e = asked[max(0, len(asked)-1-r.IntN(5))]
+			}
+			asked = append(asked, e)
 			var got Set
 			var err error
 			if short := parsed(t, e.String()); short.String() != e.String() {
