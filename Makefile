@@ -8,15 +8,15 @@ GOLANGCI_LINT := $(shell go env GOPATH)/bin/golangci-lint
 # they need are no dependencies of the program.
 E2E := go -C cmd/e2e
 
-# Packages that start goroutines or share state between them, in their code or their tests. To compile and link the
-# tests of all others with the race detector would take longer than to run these. Nor are those among them that have
-# no more than internal/parallel, which deals ranges to goroutines: their tests, or those of their users, compare the
-# results of one worker with those of several, and arithmetic is ten times slower under the race detector. The
-# end-to-end suite is not among them: it drives a program that is built without the race detector, and
+# Packages that start goroutines or share state between them, in their code or their tests other than by t.Parallel. To
+# compile and link the tests of all others with the race detector would take longer than to run these. Nor are those
+# among them that have no more than internal/parallel, which deals ranges to goroutines: their tests, or those of their
+# users, compare the results of one worker with those of several, and arithmetic is ten times slower under the race
+# detector. The end-to-end suite is not among them: it drives a program that is built without the race detector, and
 # cmd/internal/service runs whole services inside the test's own process. Of its module, the packages that test in
 # their own process are.
 RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-dir=bench --exclude-dir="*cuda" \
-	'^[[:space:]]*go [[:alpha:]]|"sync|/errgroup"|"testing/synctest"|t\.Parallel' \
+	'^[[:space:]]*go [[:alpha:]]|"sync|/errgroup"|"testing/synctest"' \
 	cmd ingest stream sink train internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 # The time that make fuzz spends on each target.

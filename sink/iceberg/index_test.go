@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/iceberg-go/table"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/iceberg"
 	"giantstream/sink/memstore"
@@ -120,12 +121,16 @@ func (w *world) history(t *testing.T) {
 func TestIndex(t *testing.T) {
 	seed := uint64(0)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
+		faults := strings.Contains(t.Name(), "/faults/")
+		if faults {
+			race.SkipComputing(t)
+		}
 		seed++
 		w := newWorld(seed, 0)
 		if seed%3 > 0 {
 			w.attributes = vectordbtest.Attributes
 		}
-		if strings.Contains(t.Name(), "/faults/") {
+		if faults {
 			w.kill = 0.004
 			t.Cleanup(func() { w.history(t) })
 		} else {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
@@ -72,6 +73,7 @@ func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Ro
 // TestCalibrationKnowsEveryStage: rates of all stages are found, and explain the bytes that the builds moved, which no
 // load on the machine changes.
 func TestCalibrationKnowsEveryStage(t *testing.T) {
+	race.SkipComputing(t)
 	const size = 3000
 	trial := Trial{Dir: t.TempDir(), Shards: 1, Machine: "test",
 		Log: func(context.Context, func(sink.Store) sink.Store) (work.Log, error) { return communities{size}, nil },

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
@@ -14,6 +15,7 @@ import (
 // A generation keeps the space of the one before. Without its parent's encoder, or where that is asked for, it starts
 // a space of its own, and says in its figures that neither finds its neighbours among the other's embeddings.
 func TestGenerationsKeepTheirSpace(t *testing.T) {
+	race.SkipComputing(t)
 	for _, tt := range []struct {
 		name  string
 		spoil func(t *testing.T, b *testBuild, first *generation.Doc)

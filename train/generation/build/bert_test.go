@@ -71,6 +71,7 @@ func graphOf(nodes int) *commits {
 // A generation with a BERT serves what was trained, keeps a matcher and a
 // picture of its training, and leaves no checkpoints.
 func TestBuildWithBERT(t *testing.T) {
+	race.SkipComputing(t)
 	store, log := &memstore.Store{}, graphOf(400)
 	doc := buildWith(t, tinyBERT(store), 1, log, nil)
 	g, err := generation.Open(t.Context(), store, doc, nil)
@@ -125,6 +126,7 @@ func checkPicture(t *testing.T, store sink.Store, name string) {
 // With n-grams beside it, the stored encoder joins both to the text, at the dimension of all
 // other encoders. The model is fine-tuned only where the settings ask for epochs.
 func TestBuildWithNGrams(t *testing.T) {
+	race.SkipComputing(t)
 	tiny, err := bert.Open(os.DirFS("../../encoders/bert/testdata/tiny"), cpu.New(),
 		bert.Options{Pooling: compute.Mean, MaxTokens: 16})
 	if err != nil {

@@ -44,6 +44,7 @@ func encoderBytes(t *testing.T, s sink.Store) []byte {
 // A build on a device stores what one on the CPU does, and gives all memory back. The generation
 // then encodes on the device that it is opened on.
 func TestBuildOnADevice(t *testing.T) {
+	race.SkipComputing(t)
 	log := graphOf(400)
 	onCPU, store := &memstore.Store{}, &memstore.Store{}
 	buildWith(t, joinedBERT(onCPU), 1, log, nil)
@@ -81,6 +82,7 @@ func TestBuildOnADevice(t *testing.T) {
 
 // The document tells how GPUs multiplied, also that the training was resumed in another mode.
 func TestBuildNotesHowTheDeviceMultiplies(t *testing.T) {
+	race.SkipComputing(t)
 	log := graphOf(400)
 	store := &stopping{Store: &memstore.Store{}, folder: checkpointsFolder, after: 1}
 	for i, m := range []compute.Math{compute.BF16, compute.TF32, compute.Float32} {
@@ -138,6 +140,7 @@ func TestBuildMovesToAnotherDevice(t *testing.T) {
 // A device that fails ends the build with an error that says what to do. The checkpoints stay, and
 // the next build, on another device, goes on from the newest.
 func TestDeviceFailsDuringABuild(t *testing.T) {
+	race.SkipComputing(t)
 	log := graphOf(400)
 	undisturbed := &memstore.Store{}
 	b := tinyBERT(undisturbed)

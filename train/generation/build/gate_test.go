@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -52,6 +53,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 }
 
 func TestQualityGate(t *testing.T) {
+	race.SkipComputing(t)
 	first, second := map[int]int64{0: 1}, map[int]int64{0: 2}
 	for _, c := range []struct {
 		gate   generation.Gate

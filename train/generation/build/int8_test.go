@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink/memstore"
 	"giantstream/train/encoders"
 	"giantstream/train/encoders/bert"
@@ -17,6 +18,7 @@ import (
 // A generation keeps the precision that it was built with, whatever later settings say, and a program
 // that does not know int8 refuses its encoder. The next generation has the new precision.
 func TestPrecisionBelongsToTheGeneration(t *testing.T) {
+	race.SkipComputing(t)
 	store, log := &memstore.Store{}, graphOf(300)
 	texts := []string{graphtest.Rows(300, topicCount)[0].Text, graphtest.Rows(300, topicCount)[1].Text}
 	var vectors [][]float32

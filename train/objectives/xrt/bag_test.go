@@ -14,6 +14,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/internal/race"
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/linear"
@@ -88,6 +89,7 @@ func fitBag(t testing.TB, b Bag, pairs *eval.Pairs, h trainer.Hooks) trainedBag 
 }
 
 func TestBagLearnsNeighbourhoods(t *testing.T) {
+	race.SkipComputing(t)
 	g := graphtest.Topics(800, 4, 10, 1)
 	known, hidden := eval.Split(g, 0.1, 1)
 	for _, c := range []struct {

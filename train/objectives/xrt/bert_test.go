@@ -3,6 +3,7 @@ package xrt
 import (
 	"bytes"
 	"context"
+	"giantstream/internal/race"
 	"giantstream/train/internal/graphtest"
 	"io"
 	"os"
@@ -57,6 +58,7 @@ func (eight) Cluster(level, label int) int32 {
 // neighbours are decided by the word, so the loss must all but vanish, or, where
 // drop-out takes some of the words away, fall by half. Half-way it is interrupted.
 func TestBERTLearnsATinyGraphByHeart(t *testing.T) {
+	race.SkipComputing(t)
 	words := []string{"steel", "screw", "box", "paper", "print", "stain", "fold", "sort"}
 	fill := []string{"a", "b7", "the", "with c", "x, y", "-"}
 	set := Set{Neighbours: &sparse.Matrix{Cols: 48, Start: []int64{0}}, Keys: graphtest.Keys(48), Tree: eight{}, Stream: 1}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"giantstream/internal/graphdir"
+	"giantstream/internal/race"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
 	"giantstream/train/numeric"
@@ -67,6 +68,7 @@ func accuracy(t *testing.T, g *train.Graph, net train.Network) float64 {
 // neighbours of the same kind. Where they are linked more often, both teach
 // the classes.
 func TestHeterophilousLinksTeachClasses(t *testing.T) {
+	race.SkipComputing(t)
 	const dim = 16
 	for _, c := range []struct {
 		name         string

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"giantstream/internal/artifact"
+	"giantstream/internal/race"
 	"giantstream/train"
 	"giantstream/train/internal/graphtest"
 	"giantstream/train/numeric"
@@ -20,6 +21,7 @@ import (
 const testDim = 12
 
 func TestTrainingLearnsNeighbourhoods(t *testing.T) {
+	race.SkipComputing(t)
 	g := graphtest.Topics(600, 4, 10, 1)
 	set := problem(t, g, newWords(g, testDim, 1), 1, 4, 16)
 	for name, o := range map[string]Options{
