@@ -226,19 +226,29 @@ func (c *Client) listOffsets(
 
 func noTopic(name string) error { return fmt.Errorf("kafka topic %q: %w", name, ErrNoTopic) }
 
-// Committed returns, per partition of a topic, the offset that a consumer group has committed, -1
-// where it has none.
-func (c *Client) Committed(ctx context.Context, group, topic string, partitions int) ([]int64, error) {
-	return retryUntilTimeout(ctx, func(ctx context.Context) ([]int64, error) {
+// Commit is what a consumer group has of a partition.
+type Commit struct {
+	// Offset is the next to read, -1 for none.
+	Offset int64
+	// Own: CommitOffsets has written it. Tools that move a group leave no note, or keep that of another offset.
+	Own bool
+}
+
+// ownCommit is the note beside an offset that CommitOffsets writes.
+func ownCommit(offset int64) string { return fmt.Sprint("giantstream ", offset) }
+
+// Committed returns what a consumer group has committed, per partition of a topic.
+func (c *Client) Committed(ctx context.Context, group, topic string, partitions int) ([]Commit, error) {
+	return retryUntilTimeout(ctx, func(ctx context.Context) ([]Commit, error) {
 		return c.committed(ctx, group, topic, partitions)
 	})
 }
 
-func (c *Client) committed(ctx context.Context, group, topic string, partitions int) ([]int64, error) {
+func (c *Client) committed(ctx context.Context, group, topic string, partitions int) ([]Commit, error) {
 	ids := make([]int, partitions)
-	out := make([]int64, partitions)
+	out := make([]Commit, partitions)
 	for p := range ids {
-		ids[p], out[p] = p, -1
+		ids[p], out[p].Offset = p, -1
 	}
 	res, err := c.kafka.OffsetFetch(ctx,
 		&kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: ids}})
@@ -257,7 +267,7 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 				group, topic, p.Partition, p.Error)
 		}
 		if p.Partition < partitions {
-			out[p.Partition] = p.CommittedOffset
+			out[p.Partition] = Commit{Offset: p.CommittedOffset, Own: p.Metadata == ownCommit(p.CommittedOffset)}
 		}
 	}
 	return out, nil
@@ -271,7 +281,7 @@ func (c *Client) CommitOffsets(
 	req := &kafka.OffsetCommitRequest{GroupID: group, MemberID: member, GenerationID: int(generation),
 		Topics: map[string][]kafka.OffsetCommit{}}
 	for topic, at := range next {
-		req.Topics[topic] = []kafka.OffsetCommit{{Partition: partition, Offset: at}}
+		req.Topics[topic] = []kafka.OffsetCommit{{Partition: partition, Offset: at, Metadata: ownCommit(at)}}
 	}
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()

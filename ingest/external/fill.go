@@ -109,9 +109,11 @@ func fillPartition(ctx context.Context, o FillOptions, a group.Assignment) (err 
 	if err = f.recall(ctx); err != nil {
 		return err
 	}
-	if f.committed, err = a.Committed(ctx, o.From); err != nil {
+	has, err := a.Committed(ctx, o.From)
+	if err != nil {
 		return err
 	}
+	f.committed = has.Offset
 	in := client.Reader{Client: o.Brokers, Topic: o.From, Partition: a.Shard, Offset: f.committed,
 		FollowRecreated: true, Log: f.log}
 	if err = in.Run(ctx, f.fill); ctx.Err() == nil {

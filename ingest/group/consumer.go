@@ -72,13 +72,13 @@ func (a Assignment) CommitOffsets(next map[string]int64) error {
 	return a.client.CommitOffsets(ctx, a.group, a.member, a.generation, a.Shard, next)
 }
 
-// Committed returns what the group has for this partition of a topic, the next offset to read, negative if it has none.
-func (a Assignment) Committed(ctx context.Context, topic string) (int64, error) {
-	offsets, err := a.client.Committed(ctx, a.group, topic, a.Shard+1)
+// Committed returns what the group has for this partition of a topic.
+func (a Assignment) Committed(ctx context.Context, topic string) (client.Commit, error) {
+	commits, err := a.client.Committed(ctx, a.group, topic, a.Shard+1)
 	if err != nil {
-		return -1, err
+		return client.Commit{}, err
 	}
-	return offsets[a.Shard], nil
+	return commits[a.Shard], nil
 }
 
 // Handler works on a shard until its context ends. Returning nil before that is fine: the shard

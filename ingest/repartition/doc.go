@@ -17,6 +17,10 @@
 // times the later offset of the origin wins, and among equal offsets the higher partition,
 // regardless of how often and in which order records are copied.
 //
+// The group's offsets are not the only memory of how far a topic is copied: a person may move a group, and
+// brokers forget offsets. Positions remember it too, less often. What a group has counts if the copier has
+// committed it; else copying begins at the lower of the two, so nothing is left out.
+//
 // Versions of copies are above those of records that were sent to the internal topic directly, as a
 // backfill does: of equal event times, the copy wins.
 package repartition

@@ -48,6 +48,33 @@ type Route struct {
 	Decoder func() (*decode.Decoder, error)
 	// Translator makes JSON of them; nil where they are JSON.
 	Translator *schema.Translator
+	// Positions say from where to copy if the group does not stand where the copier has committed; nil to trust it.
+	Positions Positions
+}
+
+// Positions remember how far a topic is copied, apart from the consumer group: people move groups, and brokers forget
+// their offsets.
+type Positions interface {
+	// Copied returns below which offset all of a partition is copied, negative if that is not remembered.
+	Copied(ctx context.Context, partition int) (next int64, err error)
+	NoteCopied(ctx context.Context, partition int, next int64) error
+}
+
+// noteEvery is how old what Positions remember may become. A copier that was killed and whose group was moved then
+// copies that much again.
+const noteEvery = 10 * time.Minute
+
+// position returns from where to copy a partition of which the group has a commit, negative from its oldest record, and
+// below which offset all is known to be copied, negative if that is not known. A group that was moved back has records
+// copied again, and one that was moved forward leaves none out.
+func (r *Route) position(ctx context.Context, partition int, has client.Commit) (from, known int64, err error) {
+	if has.Own || r.Positions == nil {
+		return has.Offset, has.Offset, nil
+	}
+	if known, err = r.Positions.Copied(ctx, partition); err != nil || known < 0 {
+		return has.Offset, known, err
+	}
+	return min(has.Offset, known), known, nil
 }
 
 // Run copies until ctx ends or an error is final. It waits for brokers and registries that are
@@ -75,7 +102,9 @@ type copier struct {
 	producer   *client.Producer
 	letters    *deadletter.Writer
 	log        *slog.Logger
-	committed  int64 // offset that the group has
+	committed  int64 // offset that the copier has committed, negative for none
+	noted      int64 // offset that Positions have
+	notedAt    time.Time
 	json       []byte
 }
 
@@ -92,10 +121,12 @@ func copyPartition(ctx context.Context, o Options, r Route, a group.Assignment) 
 	if c.decoder, err = r.Decoder(); err != nil {
 		return err
 	}
-	if c.committed, err = a.Committed(ctx, r.From); err != nil {
-		return err
+	from, err := c.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("how far %s-%d is copied: %w", r.From, a.Shard, err)
 	}
-	in := client.Reader{Client: o.Client, Topic: r.From, Partition: a.Shard, Offset: c.committed,
+	defer c.end()
+	in := client.Reader{Client: o.Client, Topic: r.From, Partition: a.Shard, Offset: from,
 		FollowRecreated: true, Log: c.log}
 	if o.OnLost != nil {
 		in.OnLost = func(from, to int64) { o.OnLost(r.From, a.Shard, from, to) }
@@ -105,6 +136,62 @@ func copyPartition(ctx context.Context, o Options, r Route, a group.Assignment) 
 		err = fmt.Errorf("copying %s-%d to %s: %w", r.From, a.Shard, r.To, err)
 	}
 	return err
+}
+
+// begin returns the offset to copy from.
+func (c *copier) begin(ctx context.Context) (from int64, err error) {
+	has, err := c.assignment.Committed(ctx, c.From)
+	if err != nil {
+		return 0, err
+	}
+	from, known, err := c.position(ctx, c.assignment.Shard, has)
+	if err != nil {
+		return 0, err
+	}
+	c.committed, c.noted = -1, -1 // what others have committed is replaced at once
+	if has.Own {
+		c.committed = has.Offset
+	}
+	if known < 0 || known == has.Offset {
+		return from, nil
+	}
+	c.log.Warn("the consumer group does not stand where its copier has committed: a person has moved it, or the broker "+
+		"has forgotten its offset", "group", c.Group, "group_offset", has.Offset, "copied", known, "copying_from", from)
+	if from < known { // what the topic has deleted of that is not lost
+		first, err := c.Client.FirstOffsets(ctx, c.From)
+		if err != nil {
+			return 0, err
+		}
+		if p := c.assignment.Shard; p < len(first[c.From]) {
+			from = max(from, min(known, first[c.From][p]))
+		}
+	}
+	return from, nil
+}
+
+// end notes how far the partition is copied.
+func (c *copier) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if c.Positions == nil || c.committed <= c.noted {
+		return
+	}
+	if err := c.Positions.NoteCopied(ctx, c.assignment.Shard, c.committed); err != nil {
+		c.log.Warn("how far the topic is copied was not noted; if its consumer group is moved, records are copied again",
+			"error", err)
+	}
+}
+
+// commit commits that everything below an offset is copied. The group has no commit of a copier before Positions know
+// anything.
+func (c *copier) commit(ctx context.Context, next int64) error {
+	if now := c.Clock(); c.Positions != nil && (c.noted < 0 || now.Sub(c.notedAt) >= noteEvery) {
+		if err := c.Positions.NoteCopied(ctx, c.assignment.Shard, next); err != nil {
+			return err
+		}
+		c.noted, c.notedAt = next, now
+	}
+	return c.assignment.CommitOffsets(map[string]int64{c.From: next})
 }
 
 // copyAll copies what one fetch gave and commits. If it fails, the reader hands it the same records
@@ -126,7 +213,7 @@ func (c *copier) copyAll(ctx context.Context, got client.Fetched) error {
 	if got.Next == c.committed {
 		return nil
 	}
-	if err := c.assignment.CommitOffsets(map[string]int64{c.From: got.Next}); err != nil {
+	if err := c.commit(ctx, got.Next); err != nil {
 		c.log.Warn("what was copied is not committed to the group; it may be copied again", "error", err)
 		return nil
 	}
@@ -196,7 +283,11 @@ func Lag(ctx context.Context, c *client.Client, routes []Route) (open int64, err
 			return 0, err
 		}
 		for p, e := range end[r.From] {
-			open += max(0, e-max(done[p], first[r.From][p]))
+			from, _, err := r.position(ctx, p, done[p])
+			if err != nil {
+				return 0, err
+			}
+			open += max(0, e-max(from, first[r.From][p]))
 		}
 	}
 	return open, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,6 +116,110 @@ func TestRecordsComeToTheirShard(t *testing.T) {
 	copyAll(t, options(e))
 	if after := e.Read(t, "nodes"); len(after) != before+1 {
 		t.Errorf("%d records were copied, want 1", len(after)-before)
+	}
+}
+
+// remembered are Positions in memory.
+type remembered struct {
+	mu   sync.Mutex
+	next map[int]int64
+}
+
+func (r *remembered) Copied(_ context.Context, partition int) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if next, ok := r.next[partition]; ok {
+		return next, nil
+	}
+	return -1, nil
+}
+
+func (r *remembered) NoteCopied(_ context.Context, partition int, next int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next[partition] = next
+	return nil
+}
+
+// A group that was moved to the end of its topic while nobody ran leaves no record out, and none is copied twice. After
+// a copier that was killed, what it had copied since it noted how far it was is copied again. Records that became dead
+// letters are not missed.
+func TestAGroupThatWasMovedForwardLeavesNothingOut(t *testing.T) {
+	const partitions, n = 3, 60
+	e := kafkatest.Start(t, 4)
+	if err := e.Client.EnsureTopics(t.Context(),
+		client.TopicSpec{Name: e.Topic("source"), Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+	positions := &remembered{next: map[int]int64{}}
+	o := options(e)
+	o.Routes[0].Positions = positions
+	o.OnLost = func(topic string, partition int, from, to int64) {
+		t.Errorf("%s-%d has lost [%d, %d)", topic, partition, from, to)
+	}
+	sent := 0
+	send := func() {
+		var msgs []kafka.Message
+		for p := range partitions {
+			for range n / partitions {
+				msgs = append(msgs, kafka.Message{Topic: "source", Value: fmt.Appendf(nil, `{"id":"n%d"}`, sent), Time: day,
+					WriterData: client.ToPartition(p)})
+				sent++
+			}
+			msgs = append(msgs, kafka.Message{Topic: "source", Time: day, WriterData: client.ToPartition(p),
+				Value: fmt.Appendf(nil, `{"id":"large","text":%q}`, strings.Repeat("x", recordBytes))})
+		}
+		e.Send(t, msgs...)
+	}
+	copies := func() (distinct, all int) {
+		ids := map[string]bool{}
+		for _, m := range e.Read(t, "nodes") {
+			ids[string(m.Key)] = true
+			all++
+		}
+		return len(ids), all
+	}
+	moveToEnd := func() {
+		t.Helper()
+		ends, err := e.Client.EndOffsets(t.Context(), e.Topic("source"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := &kafka.OffsetCommitRequest{GroupID: e.Group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+		for p, end := range ends[e.Topic("source")] {
+			req.Topics[e.Topic("source")] = append(req.Topics[e.Topic("source")],
+				kafka.OffsetCommit{Partition: p, Offset: end})
+		}
+		admin := kafka.Client{Addr: kafka.TCP(e.Client.Brokers()...)}
+		res, err := admin.OffsetCommit(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range res.Topics[e.Topic("source")] {
+			if p.Error != nil {
+				t.Fatal(p.Error)
+			}
+		}
+	}
+
+	send()
+	copyAll(t, o)
+	moveToEnd() // where it is
+	copyAll(t, o)
+	send()
+	moveToEnd()
+	copyAll(t, o)
+	if distinct, all := copies(); distinct != sent || all != sent {
+		t.Errorf("%d copies of %d records, want %d of %d", all, distinct, sent, sent)
+	}
+
+	killed := map[int]int64{0: 7, 1: 7, 2: 7}
+	positions.next = killed
+	send()
+	moveToEnd()
+	copyAll(t, o)
+	if distinct, _ := copies(); distinct != sent {
+		t.Errorf("%d records are copied, want %d", distinct, sent)
 	}
 }
 

@@ -14,9 +14,12 @@ import (
 func Audit(ctx context.Context, a *audit.Audit) error {
 	for _, key := range a.Keys(Prefix) {
 		var err error
-		if strings.Contains(key, lostDir) {
+		switch {
+		case strings.Contains(key, lostDir):
 			err = auditLost(ctx, a, key)
-		} else {
+		case strings.Contains(key, copiedDir):
+			err = auditCopied(ctx, a, key)
+		default:
 			err = auditTopic(ctx, a, key)
 		}
 		if err != nil {
@@ -38,6 +41,23 @@ func auditTopic(ctx context.Context, a *audit.Audit, key string) error {
 	a.Claim(key)
 	return a.Found(ctx, audit.Finding{Kind: audit.Lost, Object: key, What: err.Error(),
 		Lost: "no worker that copies the topic can start; committed rows are not affected", Do: restoreSource}, "", nil)
+}
+
+func auditCopied(ctx context.Context, a *audit.Audit, key string) error {
+	sealed, err := readSealed(ctx, a.Store, key, &Copied{})
+	if err == nil {
+		a.Document(key, sealed)
+		return nil
+	}
+	if !audit.IsDamage(err) {
+		return err
+	}
+	a.Claim(key)
+	return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
+		Lost: "how far the partition is copied, which matters if its consumer group was moved"},
+		"remove the object, which the copier writes again", func(ctx context.Context) error {
+			return a.Store.Delete(ctx, key)
+		})
 }
 
 func auditLost(ctx context.Context, a *audit.Audit, key string) error {

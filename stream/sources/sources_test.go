@@ -30,6 +30,9 @@ func remembers(t *testing.T) (store *memstore.Store, lost commitlog.ShardLost) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("lost %v, %v; want one loss", all, err)
 	}
+	if err := (Copied{Into: "nodes.keyed", Epoch: 2, Next: 150}).Put(t.Context(), store, "nodes", 3); err != nil {
+		t.Fatal(err)
+	}
 	return store, all[0]
 }
 
@@ -51,10 +54,10 @@ func auditOf(t *testing.T, store sink.Store, repair bool) *audit.Audit {
 // errors say what to do.
 func TestFlippedBitsOfSourcesAreNoticed(t *testing.T) {
 	store, lost := remembers(t)
-	if a := auditOf(t, store, false); len(a.Findings) > 0 || a.Objects != 2 || a.Unsealed > 0 {
+	if a := auditOf(t, store, false); len(a.Findings) > 0 || a.Objects != 3 || a.Unsealed > 0 {
 		t.Fatalf("a whole store: %+v", a)
 	}
-	for _, key := range []string{topicKey("nodes"), lostKey(lost)} {
+	for _, key := range []string{topicKey("nodes"), lostKey(lost), copiedKey("nodes", 3)} {
 		good, err := sink.ReadAll(t.Context(), store, key)
 		if err != nil {
 			t.Fatal(err)
@@ -75,6 +78,10 @@ func TestFlippedBitsOfSourcesAreNoticed(t *testing.T) {
 			all, err := Lost(t.Context(), store, "nodes")
 			if err != nil || len(all) != 1 || all[0].From != 100 || all[0].To != 120 || all[0].Shard != 3 {
 				t.Errorf("bit %d of byte %d of %s: lost %v, %v", bit%8, bit/8, key, all, err)
+			}
+			c, ok, err := ReadCopied(t.Context(), store, "nodes", 3)
+			if key == copiedKey("nodes", 3) && (ok || !errors.Is(err, sink.ErrDamaged)) {
+				t.Errorf("bit %d of byte %d of %s: copied %+v, %v", bit%8, bit/8, key, c, err)
 			}
 		}
 		if err := sink.PutBytes(t.Context(), store, key, good); err != nil {
@@ -104,6 +111,23 @@ func TestDamagedNotesOfLossesAreRepaired(t *testing.T) {
 	}
 	if a := auditOf(t, store, true); len(a.Findings) != 1 || a.Findings[0].Kind != audit.Orphan {
 		t.Errorf("an object of another name: %+v", a.Findings)
+	}
+}
+
+// A damaged note of how far a partition is copied is removed: the copier writes it again.
+func TestDamagedNotesOfCopiesAreRepaired(t *testing.T) {
+	store, _ := remembers(t)
+	if err := sink.PutBytes(t.Context(), store, copiedKey("nodes", 3), []byte("noise")); err != nil {
+		t.Fatal(err)
+	}
+	if a := auditOf(t, store, false); a.Damage() != 1 {
+		t.Errorf("findings %+v", a.Findings)
+	}
+	if a := auditOf(t, store, true); a.Damage() > 0 {
+		t.Errorf("not repaired: %+v", a.Findings)
+	}
+	if c, ok, err := ReadCopied(t.Context(), store, "nodes", 3); ok || err != nil {
+		t.Errorf("after the repair: %+v, %v", c, err)
 	}
 }
 

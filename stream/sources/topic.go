@@ -1,6 +1,6 @@
 // Package sources is what the store remembers of topics that are repartitioned. No manifest names them: the shards read
-// copies. A topic has a document with its identity, and an object for each range of records that it had deleted before
-// they were copied. Format page: docs/format/store.md, "Sources".
+// copies. A topic has a document with its identity, an object for each range of records that it had deleted before they
+// were copied, and one for each partition with how far it is copied. Format page: docs/format/store.md, "Sources".
 package sources
 
 import (
@@ -24,8 +24,10 @@ type Topic struct {
 
 const (
 	// Prefix is that of all keys.
-	Prefix  = "sources/"
-	lostDir = "/lost/" // between the topic's name and the place of a loss
+	Prefix = "sources/"
+	// Between the topic's name and the place of a loss, or a partition.
+	lostDir   = "/lost/"
+	copiedDir = "/copied/"
 )
 
 func topicKey(topic string) string   { return Prefix + topic + ".json" }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -26,6 +27,27 @@ func deleteRecords(t *testing.T, brokers []string, topic string, before int64) {
 	res, err := req.RequestWith(t.Context(), c)
 	if err == nil {
 		err = kerr.ErrorForCode(res.Topics[0].Partitions[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forgetOffset removes what a group without members has committed of partition 0 of a topic.
+func forgetOffset(t *testing.T, brokers []string, group, topic string) {
+	t.Helper()
+	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	of := kmsg.NewOffsetDeleteRequestTopic()
+	of.Topic, of.Partitions = topic, []kmsg.OffsetDeleteRequestTopicPartition{{}}
+	req := kmsg.NewPtrOffsetDeleteRequest()
+	req.Group, req.Topics = group, []kmsg.OffsetDeleteRequestTopic{of}
+	res, err := req.RequestWith(t.Context(), c)
+	if err == nil {
+		err = cmp.Or(kerr.ErrorForCode(res.ErrorCode), kerr.ErrorForCode(res.Topics[0].Partitions[0].ErrorCode))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -325,3 +325,68 @@ func TestATopicThatIsCopiedIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+// The consumer group of a copier is moved while nobody runs, by a person or because the broker forgets its offsets: no
+// record is left out, and what the topic has deleted is lost only if it was not copied.
+func TestAGroupOfCopiesThatIsMovedLosesNothing(t *testing.T) {
+	const copied, sent = 30, 50
+	for _, test := range []struct {
+		what   string
+		to     int64 // negative: the broker forgets the offset
+		before int64 // the topic deletes the records before it
+		lost   int64
+	}{
+		{"forward", sent, 0, 0},
+		{"forward, and the records are gone", sent, 40, 10},
+		{"back", 10, 0, 0},
+		{"back, and the records that were copied are gone", 10, 25, 0},
+		{"back, and others are gone, too", 10, 40, 10},
+		{"forgotten", -1, 0, 0},
+		{"forgotten, and the records that were copied are gone", -1, 25, 0},
+		{"forgotten, and others are gone, too", -1, 40, 10},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			o := newOutliving(t, func(c *config.Config) { c.Ingest.Repartition = true })
+			topic := o.cfg.Kafka.Topics.Nodes
+			o.send("old", 0, copied)
+			o.drained()
+			o.send("new", copied, sent)
+			if test.before > 0 {
+				deleteRecords(t, o.cfg.Kafka.Brokers, topic, test.before)
+			}
+			moveGroup(t, o, "giantstream-test-rekey-nodes", topic, test.to)
+			lost, err := o.drain()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var offsets int64
+			for _, l := range lost {
+				offsets += l.Offsets
+			}
+			if offsets != test.lost {
+				t.Errorf("lost: %v, want %d records", lost, test.lost)
+			}
+			o.checkTexts("old", 0, copied)
+			o.checkTexts("new", int(max(copied, test.before)), sent)
+			// The group stands where its copier has committed again.
+			if again, err := o.drain(); err != nil || len(again) != len(lost) {
+				t.Errorf("once more: lost %v, %v", again, err)
+			}
+		})
+	}
+}
+
+// moveGroup commits an offset to a consumer group without members, as tools do, or makes the broker forget it.
+func moveGroup(t *testing.T, o *outliving, group, topic string, to int64) {
+	t.Helper()
+	if to < 0 {
+		forgetOffset(t, o.cfg.Kafka.Brokers, group, topic)
+		return
+	}
+	res, err := o.admin.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1,
+		Topics: map[string][]kafka.OffsetCommit{topic: {{Partition: 0, Offset: to}}}})
+	if err != nil || res.Topics[topic][0].Error != nil {
+		t.Fatal(err, res)
+	}
+}

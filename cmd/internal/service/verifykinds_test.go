@@ -61,6 +61,7 @@ func kindsOfObjects() (all []kind) {
 		{"stamp", `verified\.json`, "the store was never verified"},
 		{"lease", `lease/.+\.json`, "nobody holds it"},
 		{"source", `sources/[^/]+\.json`, "the topic is seen for the first time"},
+		{"position", `sources/.+/copied/.+\.json`, "the consumer group is trusted"},
 		{"loss", `sources/.+/lost/.+\.json`, "it was accepted"},
 		{"reshard", `reshard/(into|from)\.json`, "the store was not left"},
 	} {
@@ -93,6 +94,9 @@ func (p *pipeline) complete(t *testing.T) {
 		if err == nil {
 			err = sources.NoteLost(ctx, p.store, commitlog.ShardLost{Shard: shard, Lost: commitlog.Lost{Topic: "nodes",
 				From: int64(p.seed), To: 10, Offsets: 3, Noticed: time.Unix(1_700_000_000, 0).UTC()}})
+		}
+		if err == nil {
+			err = sources.Copied{Into: "test.nodes.keyed", Next: int64(p.seed)}.Put(ctx, p.store, "nodes", shard)
 		}
 		var standby checkpoint.StandbyClaim
 		if err == nil {

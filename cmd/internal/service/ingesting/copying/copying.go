@@ -54,9 +54,29 @@ func (c *Copies) routes() (routes []repartition.Route) {
 		source := c.Topics.Source(topic)
 		routes = append(routes, repartition.Route{From: source, To: topic,
 			Group: c.copyGroup(topic), Epoch: c.sources[source].Epoch, Translator: c.Feeds.Translators[topic],
-			Decoder: func() (*decode.Decoder, error) { return c.Feeds.Decoder(topic, 1) }})
+			Positions: positions{c, source, topic},
+			Decoder:   func() (*decode.Decoder, error) { return c.Feeds.Decoder(topic, 1) }})
 	}
 	return routes
+}
+
+// positions are those of a topic that is repartitioned, in the store.
+type positions struct {
+	c          *Copies
+	from, into string
+}
+
+func (p positions) Copied(ctx context.Context, partition int) (int64, error) {
+	copied, ok, err := sources.ReadCopied(ctx, p.c.Store, p.from, partition)
+	if err != nil || !ok || copied.Into != p.into || copied.Epoch != p.c.sources[p.from].Epoch {
+		return -1, err
+	}
+	return copied.Next, nil
+}
+
+func (p positions) NoteCopied(ctx context.Context, partition int, next int64) error {
+	return sources.Copied{Into: p.into, Epoch: p.c.sources[p.from].Epoch, Next: next}.Put(ctx, p.c.Store, p.from,
+		partition)
 }
 
 // copyGroup is the consumer group that fills a topic with copies. A source that was created again has another
