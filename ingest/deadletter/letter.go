@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,16 +23,23 @@ type Origin struct {
 	Topic     string
 	Partition int
 	Offset    int64
+	// CopiedTo is the topic where the record was read as a copy (package repartition), "" if it was read in Topic.
+	// Epoch is how often Topic had been created again by then; 0 unless it is copied.
+	CopiedTo string
+	Epoch    int64
 	// File and Line (from 1), "" and 0 for records of a topic. Topic is where the line was meant to
 	// go.
 	File string
 	Line int64
 }
 
-// String gives topic/partition/offset or file:line.
+// String gives topic/partition/offset or file:line. Of a topic that had been created again, it ends in how often.
 func (o Origin) String() string {
-	if o.File != "" {
+	switch {
+	case o.File != "":
 		return fmt.Sprintf("%s:%d", o.File, o.Line)
+	case o.Epoch > 0:
+		return fmt.Sprintf("%s/%d/%d@%d", o.Topic, o.Partition, o.Offset, o.Epoch)
 	}
 	return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset)
 }
@@ -46,6 +54,8 @@ type Letter struct {
 	// OwnKey is that of the original, if the record is a copy with an id out of it as the key (ingest.KeyHeader); nil
 	// if not.
 	OwnKey []byte
+	// Copy is where in CopiedTo the record was read; nil of others, and of marks.
+	Copy *CopyPlace
 	// Time is the record's timestamp.
 	Time time.Time
 	// At is when the letter was written.
@@ -65,6 +75,30 @@ type Letter struct {
 	// Replayed and Dismissed the later one is set.
 	Dismissed time.Time
 	Reason    string
+}
+
+// CopyPlace is where a copy was read.
+type CopyPlace struct {
+	Partition int
+	Offset    int64
+}
+
+// ReadIn is the topic where the record was read, and a replay sends it.
+func (l *Letter) ReadIn() string { return cmp.Or(l.CopiedTo, l.Topic) }
+
+// Place is where the record was read.
+func (l *Letter) Place() Origin {
+	if l.Copy == nil {
+		return l.Origin
+	}
+	return Origin{Topic: l.CopiedTo, Partition: l.Copy.Partition, Offset: l.Copy.Offset}
+}
+
+// OfCopy makes the letter one of a copy of a record of the origin. It was one of the copy's own place.
+func (l *Letter) OfCopy(original Origin) {
+	original.CopiedTo = l.Topic
+	l.Copy = &CopyPlace{l.Partition, l.Offset}
+	l.Origin = original
 }
 
 // Open reports whether nothing has become of the letter yet.
@@ -111,6 +145,10 @@ const (
 	hReplayOf  = "dlq-replay-of"
 	hMark      = "dlq-mark"
 	hReason    = "dlq-reason"
+	hEpoch     = "dlq-epoch"
+	hCopy      = "dlq-copied-to"
+	hCopyPart  = "dlq-copy-partition"
+	hCopyAt    = "dlq-copy-offset"
 )
 
 // What the header of a mark says of a letter. A mark is a record with the letter's origin: the letter's record was sent
@@ -147,6 +185,16 @@ func (l *Letter) message(topic string) kafka.Message {
 		add(hPartition, strconv.Itoa(l.Partition))
 		add(hOffset, strconv.FormatInt(l.Offset, 10))
 	}
+	if l.Epoch > 0 {
+		add(hEpoch, strconv.FormatInt(l.Epoch, 10))
+	}
+	if l.CopiedTo != "" {
+		add(hCopy, l.CopiedTo)
+	}
+	if l.Copy != nil {
+		add(hCopyPart, strconv.Itoa(l.Copy.Partition))
+		add(hCopyAt, strconv.FormatInt(l.Copy.Offset, 10))
+	}
 	add(hCode, string(l.Code))
 	add(hMessage, l.Message)
 	add(hTime, l.Time.UTC().Format(time.RFC3339Nano))
@@ -181,6 +229,9 @@ func mark(topic string, o Origin, c closing) kafka.Message {
 	l := Letter{Origin: o, Code: decode.Code(c.what), At: c.at, Time: c.at}
 	m := l.message(topic)
 	m.Key = []byte(o.String()) // a compacted topic keeps one of each
+	if o.CopiedTo != "" {
+		m.Key = fmt.Append(m.Key, " in ", o.CopiedTo) // pipelines may share a source and this topic
+	}
 	m.Headers = append(m.Headers, kafka.Header{Key: hMark, Value: []byte(c.what)})
 	if c.reason != "" {
 		m.Headers = append(m.Headers, kafka.Header{Key: hReason, Value: []byte(c.reason)})
@@ -216,7 +267,7 @@ func Parse(m kafka.Message) (Letter, error) {
 		h[x.Key] = string(x.Value)
 	}
 	l := Letter{
-		Origin:   Origin{Topic: h[hTopic], File: h[hFile]},
+		Origin:   Origin{Topic: h[hTopic], CopiedTo: h[hCopy], File: h[hFile]},
 		Code:     decode.Code(h[hCode]),
 		Message:  h[hMessage],
 		Key:      m.Key,
@@ -241,8 +292,15 @@ func Parse(m kafka.Message) (Letter, error) {
 			errs = append(errs, err)
 		}
 	}
-	var partition int64
+	var partition, copied int64
 	integer(hPartition, &partition)
+	integer(hEpoch, &l.Epoch)
+	if _, ok := h[hCopyAt]; ok {
+		l.Copy = &CopyPlace{}
+		integer(hCopyPart, &copied)
+		integer(hCopyAt, &l.Copy.Offset)
+		l.Copy.Partition = int(copied)
+	}
 	integer(hOffset, &l.Offset)
 	integer(hLine, &l.Line)
 	integer(hSize, &l.Size)

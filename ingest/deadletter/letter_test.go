@@ -21,6 +21,8 @@ func TestRoundTrip(t *testing.T) {
 			Key:     []byte("k"), Value: []byte(`{"id"`), Time: at, At: at, ReplayOf: "nodes/1/2"},
 		"line of a file": {Origin: Origin{Topic: "edges", File: "s3://b/e.jsonl", Line: 9}, Code: decode.RecordTooLarge,
 			Value: []byte("beginning"), Size: 5 << 30, SHA256: "abc", Time: at, At: at},
+		"copy": {Origin: Origin{Topic: "nodes", Partition: 3, Offset: 17, CopiedTo: "shop.nodes.keyed", Epoch: 2},
+			Copy: &CopyPlace{0, 0}, Code: decode.BadJSON, Value: []byte("{"), Time: at, At: at},
 		"null": {Origin: Origin{Topic: "nodes", Offset: 1}, Code: decode.MissingID, Time: at, At: at},
 	} {
 		l.cut()
@@ -62,14 +64,15 @@ func TestForeignRecordsAreRefused(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add("1", "nodes", "3", "17", "2024-05-01T12:00:00Z", "", "")
-	f.Add("1", "nodes", "-", "", "", "f.jsonl", "x")
-	f.Fuzz(func(t *testing.T, format, topic, partition, offset, stamp, file, line string) {
+	f.Add("1", "nodes", "3", "17", "2024-05-01T12:00:00Z", "", "", "keyed", "2")
+	f.Add("1", "nodes", "-", "", "", "f.jsonl", "x", "", "")
+	f.Fuzz(func(t *testing.T, format, topic, partition, offset, stamp, file, line, copied, at string) {
 		m := kafka.Message{Headers: []kafka.Header{
 			{Key: hFormat, Value: []byte(format)}, {Key: hTopic, Value: []byte(topic)},
 			{Key: hPartition, Value: []byte(partition)},
 			{Key: hOffset, Value: []byte(offset)}, {Key: hTime, Value: []byte(stamp)},
 			{Key: hFile, Value: []byte(file)}, {Key: hLine, Value: []byte(line)},
+			{Key: hCopy, Value: []byte(copied)}, {Key: hCopyAt, Value: []byte(at)}, {Key: hEpoch, Value: []byte(at)},
 		}}
 		l, err := Parse(m)
 		if err == nil && (l.Topic == "" || l.String() == "") {

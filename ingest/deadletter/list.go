@@ -15,7 +15,7 @@ import (
 type Filter struct {
 	// Code of the letter.
 	Code decode.Code
-	// Topic the record came from.
+	// Topic the record came from, or where a copy of it was read.
 	Topic string
 	// Since: letters written at or after this time.
 	Since time.Time
@@ -24,6 +24,8 @@ type Filter struct {
 	// All: also letters that are closed, because their records were sent again or people have dismissed them.
 	// Dismissed: none but those that are dismissed.
 	All, Dismissed bool
+	// Repeated: each letter, not one per origin. Several copies of a record may have been refused.
+	Repeated bool
 }
 
 func (f Filter) match(l *Letter) bool {
@@ -31,7 +33,7 @@ func (f Filter) match(l *Letter) bool {
 		(!f.Dismissed || !l.Dismissed.IsZero()) &&
 		(f.Before.IsZero() || l.At.Before(f.Before)) &&
 		(f.Code == "" || f.Code == l.Code) &&
-		(f.Topic == "" || f.Topic == l.Topic) &&
+		(f.Topic == "" || f.Topic == l.Topic || f.Topic == l.CopiedTo) &&
 		(f.Since.IsZero() || !l.At.Before(f.Since))
 }
 
@@ -86,7 +88,7 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 				if seen[l.Origin] || !f.match(&l) {
 					continue
 				}
-				seen[l.Origin] = true
+				seen[l.Origin] = !f.Repeated
 				if !yield(l, nil) || ctx.Err() != nil {
 					return
 				}

@@ -83,7 +83,7 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 			done.Foreign++
 			continue
 		}
-		if !slices.Contains(read, l.Topic) {
+		if !slices.Contains(read, l.ReadIn()) {
 			done.Elsewhere++
 			continue
 		}
@@ -96,10 +96,10 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 			continue
 		}
 		if l.Key == nil && key != nil {
-			l.Key = key(l.Topic, l.Value)
+			l.Key = key(l.ReadIn(), l.Value)
 		}
 		err := p.Send(ctx, kafka.Message{
-			Topic: l.Topic, Key: l.Key, Value: l.Value, Time: l.Time,
+			Topic: l.ReadIn(), Key: l.Key, Value: l.Value, Time: l.Time,
 			Headers: append([]kafka.Header{{Key: hReplayOf, Value: []byte(l.Origin.String())}}, l.carried()...),
 		})
 		if err != nil {

@@ -134,3 +134,138 @@ func TestAReplayedCopyKeepsTheKeyOfItsOriginal(t *testing.T) {
 		}
 	}
 }
+
+// copiesAgain sends what a topic with copies holds to it once more.
+func copiesAgain(t *testing.T, e *kafkatest.Env) {
+	t.Helper()
+	again := e.Read(t, e.Topics.Edges)
+	for i := range again {
+		again[i] = kafka.Message{Topic: e.Topics.Edges, Key: again[i].Key, Value: again[i].Value, Time: again[i].Time,
+			Headers: again[i].Headers}
+	}
+	e.Send(t, again...)
+}
+
+// The dead letter of a copy is one of the record that a producer has sent: it names its place, and however often the
+// record is copied, it is one letter, which is closed once. A replay sends the copy to the topic with the copies.
+// Letters of earlier releases, which name the place of the copy, are replayed and dismissed as before.
+func TestALetterOfACopyIsThatOfItsOriginal(t *testing.T) {
+	e := kafkatest.Start(t, 3)
+	mapping := kafkatest.Mapping().Edges
+	topics := e.Topics
+	topics.Origins = map[string]string{e.Topics.Edges: e.Topic("source")}
+	list := func(f deadletter.Filter) (letters []deadletter.Letter) {
+		t.Helper()
+		for l, err := range deadletter.List(t.Context(), e.Client, topics.DeadLetters, f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			letters = append(letters, l)
+		}
+		return letters
+	}
+	replay := func() {
+		t.Helper()
+		done, err := deadletter.Replay(t.Context(), e.Client, topics, deadletter.Filter{}, nil, time.Now)
+		if err != nil || done.Sent != 1 {
+			t.Fatalf("replayed %+v, %v", done, err)
+		}
+		if open := list(deadletter.Filter{}); len(open) != 0 {
+			t.Fatalf("open after a replay: %+v", open)
+		}
+	}
+	copied(t, e, mapping, kafka.Message{Key: []byte("x"), Value: []byte(`{"src":"A","dst":"B"}`)},
+		kafka.Message{Key: []byte("x"), Value: []byte(`{"src":"A"}`)})
+	copiesAgain(t, e)
+	readCopies(t, e, mapping)
+
+	var want deadletter.Origin
+	for _, m := range e.Read(t, "source") {
+		if string(m.Value) == `{"src":"A"}` {
+			want = deadletter.Origin{Topic: e.Topic("source"), Partition: m.Partition, Offset: m.Offset,
+				CopiedTo: e.Topics.Edges}
+		}
+	}
+	for _, topic := range []string{"", e.Topic("source"), e.Topics.Edges} {
+		if got := list(deadletter.Filter{Topic: topic}); len(got) != 1 || got[0].Origin != want {
+			t.Fatalf("letters of %q: %+v, want one of %s", topic, got, want)
+		}
+	}
+	places := map[deadletter.Origin]bool{}
+	for _, l := range list(deadletter.Filter{Repeated: true}) {
+		places[l.Place()] = true
+	}
+	if len(places) != 2 {
+		t.Errorf("the copies were at %v", places)
+	}
+
+	before := len(e.Read(t, "source"))
+	replay()
+	copiesAgain(t, e)
+	readCopies(t, e, mapping)
+	if after := len(e.Read(t, "source")); after != before {
+		t.Errorf("the source has %d records, had %d", after, before)
+	}
+	// The replayed record is one of its own. It is on the topic twice now.
+	failed := list(deadletter.Filter{})
+	if len(failed) != 2 || failed[0].ReplayOf != want.String() || failed[0].Topic != e.Topics.Edges {
+		t.Fatalf("failed again: %+v", failed)
+	}
+	dismiss := func(n int) {
+		t.Helper()
+		if got, err := deadletter.Dismiss(t.Context(), e.Client, topics.DeadLetters, deadletter.Filter{}, "known",
+			time.Now); err != nil || got != n {
+			t.Fatalf("dismissed %d, %v; want %d", got, err, n)
+		}
+	}
+	dismiss(2)
+
+	w := deadletter.NewWriter(e.Client, topics.DeadLetters, time.Now)
+	older := func(offset int64) {
+		t.Helper()
+		l := deadletter.Letter{Origin: deadletter.Origin{Topic: e.Topics.Edges, Partition: 1, Offset: offset},
+			Code: decode.MissingDst, Key: []byte("A"), Value: []byte(`{"src":"A"}`), Time: day}
+		if err := errors.Join(w.Publish(t.Context(), l), w.Flush(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older(1000)
+	replay()
+	older(1001)
+	dismiss(1)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of two copies of a record, the shard has refused the first because its time was too far ahead, and taken the second.
+// Reading them again tells them apart.
+func TestEachCopyIsRefusedByItself(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	c := config(e)
+	c.Topics.Origins = map[string]string{e.Topics.Edges: e.Topic("source")}
+	now := day.Add(-48 * time.Hour)
+	c.MaxFuture, c.Clock = time.Hour, func() time.Time { return now }
+	copied(t, e, kafkatest.Mapping().Edges, kafka.Message{Key: []byte("x"), Value: []byte(`{"src":"A","dst":"B"}`)})
+	if said := drain(t, open(t, c, 0, nil)).Mutations; len(said) != 0 {
+		t.Fatalf("%+v is not ahead", said)
+	}
+	copiesAgain(t, e)
+	now = day
+	c.Ahead = func(ctx context.Context) (map[deadletter.Origin]time.Time, error) {
+		ahead := map[deadletter.Origin]time.Time{}
+		for l, err := range deadletter.List(ctx, e.Client, c.Topics.DeadLetters,
+			deadletter.Filter{Code: decode.FutureTime, All: true, Repeated: true}) {
+			if err != nil {
+				return nil, err
+			}
+			ahead[l.Place()] = l.Time
+		}
+		return ahead, nil
+	}
+	said := 0
+	records, refused, err := c.Range(t.Context(), e.Topics.Edges, 0, 0, 2, func(mutation.Mutation) { said++ })
+	if err != nil || records != 2 || refused != 1 || said != 1 {
+		t.Errorf("%d records, %d refused, %d mutations, %v; want 2, 1 and 1", records, refused, said, err)
+	}
+}

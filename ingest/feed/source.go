@@ -28,8 +28,10 @@ type source struct {
 	json       []byte // its output, reused for each record
 	// copies: the records are copies and have the versions of their originals.
 	copies bool
-	input  mutation.Input
-	chunks chan<- chunk
+	// original is the topic that is copied, "" if the records are no copies of producers' records.
+	original string
+	input    mutation.Input
+	chunks   chan<- chunk
 	// base is what the offsets of chunks are above those of the reader.
 	base  int64
 	limit int             // of a record, in bytes
@@ -92,7 +94,8 @@ func (s *source) handle(ctx context.Context, got client.Fetched) error {
 		}
 	}
 	for i := range got.TooLarge {
-		c.letters = append(c.letters, deadletter.FromTooLarge(&got.TooLarge[i], s.limit))
+		c.letters = append(c.letters, s.ofOriginal(deadletter.FromTooLarge(&got.TooLarge[i], s.limit),
+			&got.TooLarge[i].Message))
 		c.statements = append(c.statements, mutation.Statement{Offset: got.TooLarge[i].Offset + s.base,
 			Input: s.input, Refused: true})
 	}
@@ -107,6 +110,15 @@ func (s *source) send(ctx context.Context, c chunk) {
 	case s.chunks <- c:
 	case <-ctx.Done():
 	}
+}
+
+// ofOriginal returns the letter of a record as one of the record that it is a copy of, if it is one: so it names what a
+// producer has sent, and is the same letter when that is copied again.
+func (s *source) ofOriginal(l deadletter.Letter, m *kafka.Message) deadletter.Letter {
+	if partition, epoch, offset, ok := repartition.OriginOf(m); ok && s.original != "" {
+		l.OfCopy(deadletter.Origin{Topic: s.original, Partition: partition, Epoch: epoch, Offset: offset})
+	}
+	return l
 }
 
 // tracedRecords bounds the records of a fetch that are followed.
@@ -151,7 +163,7 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed
 		}, c.mutations)
 	}
 	if fault != nil {
-		l := deadletter.FromMessage(m, fault)
+		l := s.ofOriginal(deadletter.FromMessage(m, fault), &m)
 		if followed != nil {
 			followed.Refused(string(fault.Code))
 			l.Trace = followed.Headers()

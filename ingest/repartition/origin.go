@@ -34,6 +34,14 @@ func Version(m *kafka.Message) int64 {
 	return m.Offset
 }
 
+// OriginOf returns the place of the record that another is a copy of, with the epoch of its topic; false if that is no
+// copy.
+func OriginOf(m *kafka.Message) (partition int, epoch, offset int64, ok bool) {
+	v := Version(m)
+	at := v &^ copied >> partitionBits
+	return int(v & (1<<partitionBits - 1)), at >> epochBits, at & (1<<epochBits - 1), v&copied != 0
+}
+
 func parseOrigin(b []byte) (version int64, ok bool) {
 	p, o, found := bytes.Cut(b, []byte{'/'})
 	partition, err := strconv.ParseUint(string(p), 10, partitionBits)

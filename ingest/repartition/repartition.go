@@ -203,7 +203,9 @@ func (c *copier) copyAll(ctx context.Context, got client.Fetched) error {
 		}
 	}
 	for i := range got.TooLarge {
-		if err := c.letters.Publish(ctx, deadletter.FromTooLarge(&got.TooLarge[i], c.RecordBytes)); err != nil {
+		l := deadletter.FromTooLarge(&got.TooLarge[i], c.RecordBytes)
+		l.Epoch = c.Epoch
+		if err := c.letters.Publish(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -223,8 +225,10 @@ func (c *copier) copyAll(ctx context.Context, got client.Fetched) error {
 
 func (c *copier) copy(ctx context.Context, m *kafka.Message) error {
 	if len(m.Value) > c.RecordBytes {
-		return c.letters.Publish(ctx, deadletter.FromMessage(*m, &decode.Fault{Code: decode.RecordTooLarge,
-			Message: fmt.Sprintf("the value has %d bytes; the limit is %d", len(m.Value), c.RecordBytes)}))
+		l := deadletter.FromMessage(*m, &decode.Fault{Code: decode.RecordTooLarge,
+			Message: fmt.Sprintf("the value has %d bytes; the limit is %d", len(m.Value), c.RecordBytes)})
+		l.Epoch = c.Epoch
+		return c.letters.Publish(ctx, l)
 	}
 	key, fromObject, err := c.key(ctx, m)
 	if err != nil {

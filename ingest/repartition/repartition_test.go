@@ -228,6 +228,23 @@ func TestVersionIsOfTheOrigin(t *testing.T) {
 		return repartition.Version(&kafka.Message{Offset: 7,
 			Headers: []kafka.Header{{Key: "giantstream-origin", Value: []byte(origin)}}})
 	}
+	for _, o := range []struct {
+		origin        string
+		partition     int
+		epoch, offset int64
+		ok            bool
+	}{
+		{"0/0", 0, 0, 0, true}, {"7/12", 7, 0, 12, true}, {fmt.Sprint("7/", int64(2)<<40+12), 7, 2, 12, true},
+		{"x", 0, 0, 0, false},
+	} {
+		for _, own := range []int64{0, 12} {
+			p, epoch, offset, ok := repartition.OriginOf(&kafka.Message{Offset: own,
+				Headers: []kafka.Header{{Key: "giantstream-origin", Value: []byte(o.origin)}}})
+			if ok != o.ok || ok && (p != o.partition || epoch != o.epoch || offset != o.offset) {
+				t.Errorf("the original of %q is %d/%d of epoch %d, %v", o.origin, p, offset, epoch, ok)
+			}
+		}
+	}
 	if !(copied("0/1") < copied("1/1") && copied("9/1") < copied("0/2") && 1<<61 < copied("0/0")) {
 		t.Error("versions do not follow the origin's offset, then its partition, above all offsets")
 	}

@@ -48,8 +48,9 @@ func OpenSource(ctx context.Context, cfg *config.Config, further []string, log *
 	return Source{c, in}, detach, nil
 }
 
-// refusedAhead reads from the dead letters, once, which records were refused for an event time too far ahead. Calls of
-// what it returns come one after the other.
+// refusedAhead reads from the dead letters, once, which records were refused for an event time too far ahead, by the
+// place where they were read: another copy of one may have been taken. Calls of what it returns come one after the
+// other.
 func refusedAhead(c *client.Client, topic string) func(context.Context) (map[deadletter.Origin]time.Time, error) {
 	var ahead map[deadletter.Origin]time.Time
 	return func(ctx context.Context) (map[deadletter.Origin]time.Time, error) {
@@ -57,7 +58,7 @@ func refusedAhead(c *client.Client, topic string) func(context.Context) (map[dea
 			return ahead, nil
 		}
 		found := map[deadletter.Origin]time.Time{}
-		all := deadletter.Filter{Code: decode.FutureTime, All: true}
+		all := deadletter.Filter{Code: decode.FutureTime, All: true, Repeated: true}
 		for l, err := range deadletter.List(ctx, c, topic, all) {
 			if errors.Is(err, client.ErrNoTopic) {
 				break
@@ -65,7 +66,7 @@ func refusedAhead(c *client.Client, topic string) func(context.Context) (map[dea
 			if err != nil {
 				return nil, err
 			}
-			found[l.Origin] = l.Time
+			found[l.Place()] = l.Time
 		}
 		ahead = found
 		return ahead, nil
