@@ -30,10 +30,18 @@ func copied(t *testing.T, e *kafkatest.Env, mapping decode.EdgeMapping, source .
 		source[i].Topic, source[i].Time = from, day
 	}
 	e.Send(t, source...)
+	copyInto(t, e, e.Topics.Edges, func() (*decode.Decoder, error) {
+		return decode.Edges(mapping, kafkatest.Limits(), 1)
+	})
+	return readCopies(t, e, mapping)
+}
+
+// copyInto has what the source topic holds copied to a topic.
+func copyInto(t *testing.T, e *kafkatest.Env, topic string, decoder func() (*decode.Decoder, error)) {
+	t.Helper()
 	o := repartition.Options{Client: e.Client, RecordBytes: 64 << 10, DeadLetters: e.Topics.DeadLetters, Log: e.Log,
-		Clock: func() time.Time { return day },
-		Routes: []repartition.Route{{From: from, To: e.Topics.Edges, Group: e.Group,
-			Decoder: func() (*decode.Decoder, error) { return decode.Edges(mapping, kafkatest.Limits(), 1) }}}}
+		Clock:  func() time.Time { return day },
+		Routes: []repartition.Route{{From: e.Topic("source"), To: topic, Group: e.Group, Decoder: decoder}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
@@ -48,7 +56,6 @@ func copied(t *testing.T, e *kafkatest.Env, mapping decode.EdgeMapping, source .
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	return readCopies(t, e, mapping)
 }
 
 func readCopies(t *testing.T, e *kafkatest.Env, mapping decode.EdgeMapping) (said []mutation.Mutation) {
