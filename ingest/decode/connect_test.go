@@ -72,14 +72,16 @@ func TestTypesOfConnect(t *testing.T) {
 		}
 	}
 	// As time.precision.mode=isostring has them.
-	iso, fault := d.Decode(record("", event("c", "null", `{"sku":"P1","day":"2026-03-01Z",`+
-		`"updated":"1970-01-01T00:00:00.001234Z"}`)), nil)
+	const rest = `"description":null,"weight":null,"opens":null,"prices":null}`
+	iso, fault := d.Decode(record("", event("c", "null", `{"sku":"P1","day":"2026-03-01Z","price":null,`+
+		`"updated":"1970-01-01T00:00:00.001234Z",`+rest)), nil)
 	if fault != nil || len(iso) != 1 || iso[0].Attributes !=
 		`{"day":"2026-03-01T00:00:00Z","updated":"1970-01-01T00:00:00.001234Z"}` {
 		t.Errorf("%+v, %v", iso, fault)
 	}
 	// Without a schema, nothing is taken for what it may not be.
-	_, fault = d.Decode(record("", event("c", "null", `{"sku":"P1","price":"ThY="}`)), nil)
+	_, fault = d.Decode(record("", event("c", "null", `{"sku":"P1","price":"ThY=","updated":null,"day":null,`+rest)),
+		nil)
 	if fault == nil || fault.Code != decode.BadType || !strings.Contains(fault.Message, "decimal.handling.mode=string") {
 		t.Errorf("a decimal without its schema: %v", fault)
 	}
@@ -111,6 +113,7 @@ func TestUnavailableValues(t *testing.T) {
 	const gone = "__debezium_unavailable_value"
 	m := decode.NodeMapping{ID: "sku", Text: []string{"name", "description"}, Deleted: "status in [discontinued]",
 		Attributes: mapped(t, "notes", "tags:strings")}
+	const rest = `,"description":null,"notes":null,"tags":[]}`
 	for name, c := range map[string]struct {
 		row     string
 		applied bool
@@ -120,8 +123,8 @@ func TestUnavailableValues(t *testing.T) {
 		"a list":             {`{"sku":"P1","name":"pen","tags":["` + gone + `"]}`, false},
 		"the condition":      {`{"sku":"P1","name":"pen","status":"` + gone + `"}`, false},
 		"a deletion":         {`{"sku":"P1","description":"` + gone + `","status":"discontinued"}`, true},
-		"not mapped":         {`{"sku":"P1","name":"pen","other":"` + gone + `"}`, true},
-		"a text that has it": {`{"sku":"P1","name":"what ` + gone + ` means"}`, true},
+		"not mapped":         {`{"sku":"P1","name":"pen","other":"` + gone + `"` + rest, true},
+		"a text that has it": {`{"sku":"P1","name":"what ` + gone + ` means"` + rest, true},
 	} {
 		for _, debezium := range []bool{false, true} {
 			value := c.row

@@ -196,6 +196,23 @@ func (d *Decoder) withheld() *Fault {
 	return nil
 }
 
+// lacksColumn is the fault of a row without a column that the mapping reads. Debezium sends all columns of a row, null
+// ones too, so a column that is absent was renamed, dropped or excluded. To take it for null would take back what
+// earlier rows have given. An absent id has a fault of its own, and a condition may name a column of few tables.
+func (d *Decoder) lacksColumn() *Fault {
+	deleted, _ := d.deleted()
+	for _, f := range d.fields {
+		switch {
+		case d.scan.present[f.column], f.Name == d.fields[0].Name, f.slot >= d.firstCondition, deleted && f.living:
+			continue
+		}
+		return faultf(BadChange, "the row has no column %s (ingest.%s), so it was renamed, dropped or excluded in the "+
+			"source; what is stored stays: correct the mapping, then run giantstream dlq replay",
+			quote(d.root.fields[f.column].name), f.Name)
+	}
+	return nil
+}
+
 // decodeChange is Decode for a change event.
 func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	if r.Value == nil {
@@ -225,6 +242,11 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 	}
 	if fault = d.withheld(); fault != nil {
 		return dst, fault
+	}
+	if c.processed != 0 { // rows that we have enclosed have the columns that their file has
+		if fault = d.lacksColumn(); fault != nil {
+			return dst, fault
+		}
 	}
 	if prior.id != "" && prior.id != m.ID {
 		fault = faultf(IDChanged, "the id of the row has changed from %s to %s: %s is stated, and %s stays as it was, "+

@@ -1,8 +1,11 @@
 package decode_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,10 +205,82 @@ func TestRefusedChanges(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want %s with %q", name, got, fault, c.code, c.says)
 		}
 	}
-	got, fault := nodes(t, m).Decode(record("", event("u", `{"sku":"P0"}`, `{"sku":"P1"}`)), nil)
+	got, fault := nodes(t, m).Decode(record("", event("u", `{"sku":"P0"}`, `{"sku":"P1","name":"pen"}`)), nil)
 	if fault == nil || fault.Code != decode.IDChanged || len(got) != 1 || got[0].ID != "P1" ||
 		!strings.Contains(fault.Message, `"P0" stays`) {
 		t.Errorf("an id that changed: %+v, %v", got, fault)
+	}
+}
+
+// TestColumnsThatEventsLack: Debezium sends every column of a row, so one that is absent is no null. The record is a
+// dead letter, and what earlier rows have given stays.
+func TestColumnsThatEventsLack(t *testing.T) {
+	vector, err := decode.ParseVector("picture=vectors.picture:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	products := nodes(t, decode.NodeMapping{Debezium: true, ID: "sku", Text: []string{"name", `["de.name"]`},
+		Class: "class", EventTime: "updated", Deleted: "status == gone", Attributes: mapped(t, "price:number=info.price"),
+		Vectors: []decode.Vector{vector}, Edges: []decode.EdgePath{{Path: "links[*].to"}}})
+	links := edges(t, decode.EdgeMapping{Debezium: true, Src: "src", Dst: "dst[*]", Weight: "weight", Kind: "kind"})
+	sales, err := decode.Orders(decode.OrderMapping{Debezium: true, ID: []string{"customer", "day"}, Items: "lines[*].sku",
+		Quantity: "lines[*].quantity", Time: "placed", Kind: "kind", Customer: "customer", MaxItems: 9}, 9,
+		kafkatest.Limits(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range []struct {
+		name    string
+		decoder *decode.Decoder
+		row     map[string]any // with all columns
+		needed  []string
+	}{
+		{"nodes", products, map[string]any{"sku": "P1", "name": "pen", "de.name": nil, "class": nil, "updated": nil,
+			"info": map[string]any{}, "vectors": nil, "links": nil, "status": nil},
+			[]string{"name", "de.name", "class", "updated", "info", "vectors", "links"}},
+		{"edges", links, map[string]any{"src": "a", "dst": []string{"b"}, "weight": nil, "kind": nil},
+			[]string{"dst", "weight", "kind"}},
+		{"orders", sales, map[string]any{"customer": 7, "day": 1, "lines": []any{map[string]any{"sku": "P1"}},
+			"placed": nil, "kind": nil}, []string{"lines", "placed", "kind"}},
+	} {
+		decoded := func(op, row string) ([]mutation.Mutation, *decode.Fault) {
+			return topic.decoder.Decode(record("P1", event(op, "null", row)), nil)
+		}
+		whole, err := json.Marshal(topic.row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, fault := decoded("u", string(whole)); fault != nil || len(got) != 1 {
+			t.Fatalf("%s: %+v, %v", topic.name, got, fault)
+		}
+		for column := range topic.row {
+			row := maps.Clone(topic.row)
+			delete(row, column)
+			b, err := json.Marshal(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, op := range []string{"c", "r", "u"} {
+				got, fault := decoded(op, string(b))
+				refused := fault != nil && fault.Code == decode.BadChange && len(got) == 0 && len(fault.Message) < 200 &&
+					strings.Contains(fault.Message, fmt.Sprintf("no column %q (ingest.", column))
+				if want := slices.Contains(topic.needed, column); refused != want {
+					t.Errorf("%s, %s without %s: %+v, %v; want a dead letter: %v", topic.name, op, column, got, fault, want)
+				}
+			}
+		}
+		// Rows of files have the columns of their file, and a row that deletes needs no more than its id.
+		b, err := json.Marshal(map[string]any{"sku": "P1", "src": "a", "dst": nil, "customer": 7, "day": 1, "lines": nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, fault := topic.decoder.Decode(record("P1", string(topic.decoder.Enclose(b))), nil); fault != nil {
+			t.Errorf("%s, a row of a file: %+v, %v", topic.name, got, fault)
+		}
+	}
+	got, fault := products.Decode(record("", event("u", "null", `{"sku":"P1","status":"gone","updated":null}`)), nil)
+	if fault != nil || len(got) != 1 || got[0].Op != mutation.DeleteNode {
+		t.Errorf("a row that deletes: %+v, %v", got, fault)
 	}
 }
 

@@ -182,6 +182,10 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 	if d.root, err = compile(fields, faults...); err != nil {
 		return err
 	}
+	for i, f := range d.fields {
+		column, _, _ := FirstField(f.Path)
+		d.fields[i].column = d.root.field([]byte(column))
+	}
 	ends := ""
 	if d.edges || d.orders != nil && d.mode == Add {
 		ends = fields[1].path

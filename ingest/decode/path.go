@@ -306,13 +306,14 @@ func (n *pathNode) merge(o *pathNode) {
 	}
 }
 
-func (n *pathNode) field(name []byte) *pathNode {
+// field returns the position of a field, -1 for one that no path leads through.
+func (n *pathNode) field(name []byte) int {
 	for i := range n.fields {
 		if n.fields[i].name == string(name) {
-			return n.fields[i].node
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 func (n *pathNode) element(i int) *pathNode {

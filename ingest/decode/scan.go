@@ -51,6 +51,7 @@ type scanner struct {
 	// captured values by slot, without nulls. At most limit+1 are kept per slot.
 	captured [][]value
 	listed   []bool // slot had a list, perhaps an empty one
+	present  []bool // the document has the field of the root, perhaps with null
 	limit    int
 	err      error
 }
@@ -71,6 +72,7 @@ func (s *scanner) reset(data []byte) {
 
 // scan reads the document. The error wraps errSyntax or errSurrogate.
 func (s *scanner) scan(root *pathNode) error {
+	s.present = append(s.present[:0], make([]bool, len(root.fields))...)
 	s.space()
 	if !s.value(root, 0) {
 		return s.err
@@ -211,7 +213,12 @@ func (s *scanner) object(n *pathNode, depth int) bool {
 			if escaped {
 				name = unescape(nil, name)
 			}
-			child = n.field(name)
+			if i := n.field(name); i >= 0 {
+				child = n.fields[i].node
+				if depth == 0 {
+					s.present[i] = true
+				}
+			}
 		}
 		if !s.value(child, depth+1) {
 			return false

@@ -12,6 +12,8 @@ type Field struct {
 	slot slot
 	// living: a value that only says that something is deleted does not need the field.
 	living bool
+	// column is the position at the root of the field that the path begins with.
+	column int
 }
 
 // Fields returns the mapped fields of a decoder, in the order of the mapping.
