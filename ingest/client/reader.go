@@ -176,7 +176,7 @@ func (r *Reader) outOfRange(ctx context.Context) (int64, error) {
 			r.OnLost(at, oldest)
 		}
 		r.Log.Error("records were deleted before they were read; continuing with the oldest one left. "+
-			"Raise the topic's retention, and backfill what is missing", "from", at, "to", oldest, "lost", oldest-at)
+			"Raise the topic's retention, and backfill what is missing", "from", at, "to", oldest-1, "lost", oldest-at)
 		return oldest, nil
 	case at > end && r.FollowRecreated:
 		r.Log.Error("the topic ends before what was read from it, so it was created again; "+

@@ -99,7 +99,7 @@ func (s *Shard) openInput(ctx context.Context, topic string, now Identity, b Bou
 	if oldest := b.Oldest + in.Base; start < oldest {
 		s.opts.Log.Error("records were deleted before the state had them. Raise the topic's retention, "+
 			"and send again what is missing", "topic", topic,
-			"from", start-in.Base, "to", b.Oldest, "lost", oldest-start)
+			"from", start-in.Base, "to", b.Oldest-1, "lost", oldest-start)
 		s.opts.Listener.Lost(oldest - start)
 		s.lose(topic, start, oldest)
 		start = oldest
@@ -246,9 +246,13 @@ func (s *Shard) replaced(topic string, in commitlog.Input, why string, b Bounds)
 	if s.head != nil {
 		covered = s.head.Next[topic] - in.Base
 	}
-	return fmt.Errorf("kafka topic %q, partition %d: %w: %s. What it had from offset %d on is lost, and offsets "+
-		"%d to %d of now are not read. Restore it, or read it from its start with 'giantstream run --accept-loss %s'",
-		topic, s.opts.Shard, ErrInputReplaced, why, covered, b.Oldest, b.End, topic)
+	unread := "" // if it is empty, or its bounds are not known
+	if b.End > b.Oldest {
+		unread = fmt.Sprintf(", and offsets %d to %d of now are not read", b.Oldest, b.End-1)
+	}
+	return fmt.Errorf("kafka topic %q, partition %d: %w: %s. What it had from offset %d on is lost%s. Restore it, or "+
+		"read it from its start with 'giantstream run --accept-loss %s'", topic, s.opts.Shard, ErrInputReplaced, why,
+		covered, unread, topic)
 }
 
 // Bases returns, by topic, what the offsets of this Shard are above those of the brokers.

@@ -82,7 +82,12 @@ func TestATopicThatWasCreatedAgainIsNoticed(t *testing.T) {
 			if !errors.Is(err, shard.ErrInputReplaced) {
 				t.Fatalf("the run ends with %v", err)
 			}
-			wants := []string{`"nodes"`, "offset 30", "--accept-loss", fmt.Sprintf("offsets 0 to %d", test.records)}
+			wants := []string{`"nodes"`, "offset 30", "--accept-loss"}
+			if test.records > 0 {
+				wants = append(wants, fmt.Sprintf("offsets 0 to %d of now", test.records-1))
+			} else if strings.Contains(err.Error(), "of now") {
+				t.Errorf("the error tells of records of an empty topic: %v", err)
+			}
 			if test.running {
 				wants = wants[:3] // the shard may notice while the new topic is still empty
 			}
