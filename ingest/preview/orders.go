@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/decode"
+	"giantstream/internal/ambient"
 	"giantstream/stream/mutation"
 )
 
@@ -25,6 +27,15 @@ type Orders struct {
 	// Restated is how many records state an order again as a whole, and Shortened how many of these leave out an item.
 	Restated  int64 `json:"restated,omitempty"`
 	Shortened int64 `json:"shortened,omitempty"`
+	// Future is how many orders were placed later than now, and FirstFuture the first of them that was read.
+	Future      int64   `json:"future,omitempty"`
+	FirstFuture *Placed `json:"first_future,omitempty"`
+}
+
+// Placed is when an order was placed.
+type Placed struct {
+	ID   string    `json:"id"`
+	Time time.Time `json:"time"`
 }
 
 // Kind counts the orders of a kind.
@@ -45,6 +56,8 @@ const (
 	maxPaired = 100
 	// maxCounted bounds the pairs that are counted at all.
 	maxCounted = 1 << 20
+	// clockSkew is how far the clocks of those who take orders may be ahead.
+	clockSkew = time.Minute
 )
 
 type orders struct {
@@ -54,8 +67,10 @@ type orders struct {
 }
 
 type order struct {
-	kind  string
-	items map[string]bool
+	read   int64 // which record stated it
+	placed time.Time
+	kind   string
+	items  map[string]bool
 }
 
 // newOrders returns nil if no orders are mapped.
@@ -93,9 +108,10 @@ func (c *orders) state(m *mutation.Mutation) {
 		c.restate(o, m.Order.Lines)
 	}
 	if o == nil || m.Op == mutation.SetOrder {
-		o = &order{items: map[string]bool{}}
+		o = &order{read: c.Records, items: map[string]bool{}}
 		c.found[m.ID] = o
 	}
+	o.placed = time.UnixMicro(m.Order.Time).UTC()
 	o.kind = cmp.Or(m.Order.Kind, o.kind)
 	for _, l := range m.Order.Lines {
 		if m.Op == mutation.RemoveLines {
@@ -123,21 +139,35 @@ func (c *orders) restate(o *order, lines []mutation.Line) {
 	}
 }
 
-// warning says that records of orders look like parts of them, "" if they do not.
-func (o *Orders) warning() string {
-	// Orders get shorter when items come back, though rarely.
-	if o.Shortened < 10 || 4*o.Shortened < o.Restated {
-		return ""
+// warnings say that records of orders look like parts of them, and that orders were placed in the future.
+func (o *Orders) warnings() (out []string) {
+	if o == nil {
+		return nil
 	}
-	return fmt.Sprintf("%d of %d records that state an order again leave out items which it had, and only the newest "+
-		"record of an order counts; if each record has some of its items, such as events of a session, add them up: "+
-		"--order-mode add (ingest.baskets.mode)", o.Shortened, o.Restated)
+	// Orders get shorter when items come back, though rarely.
+	if o.Shortened >= 10 && 4*o.Shortened >= o.Restated {
+		out = append(out, fmt.Sprintf("%d of %d records that state an order again leave out items which it had, and "+
+			"only the newest record of an order counts; if each record has some of its items, such as events of a "+
+			"session, add them up: --order-mode add (ingest.baskets.mode)", o.Shortened, o.Restated))
+	}
+	if first := o.FirstFuture; first != nil {
+		out = append(out, fmt.Sprintf("%d of %d orders were placed in the future, the first of them, %q, at %s; check the "+
+			"unit and the time zone of their times", o.Future, o.Orders, first.ID, first.Time.Format(time.RFC3339)))
+	}
+	return out
 }
 
 func (c *orders) summary() *Orders {
 	out := &Orders{Side: c.result(), Orders: int64(len(c.found)), Restated: c.restated, Shortened: c.shortened}
 	kinds, pairs := map[string]int64{}, map[[2]string]int64{}
-	for _, o := range c.found {
+	now, first := ambient.Clock(c.options.Clock)().Add(clockSkew), int64(0)
+	for id, o := range c.found {
+		if o.placed.After(now) {
+			out.Future++
+			if out.FirstFuture == nil || o.read < first {
+				out.FirstFuture, first = &Placed{id, o.placed}, o.read
+			}
+		}
 		out.Lines += int64(len(o.items))
 		out.MaxItems = max(out.MaxItems, len(o.items))
 		if o.kind != "" {

@@ -4,9 +4,32 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/ingest/decode"
 )
+
+// A time in another unit, or in a zone of its own, puts orders into the future.
+func TestOrdersOfTheFuture(t *testing.T) {
+	of := mapping
+	of.Orders = map[string]decode.OrderMapping{"orders": {ID: []string{"id"}, Items: "items[*]", Time: "at", MaxItems: 9}}
+	c, err := New(Options{Mapping: of, Limits: decode.Limits{RecordBytes: 1000}, Records: 100,
+		Clock: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, c.Orders(), `{"id":"o1","items":["a","b"],"at":"2026-03-01T12:00:30Z"}
+{"id":"o2","items":["a","b"],"at":"2027-02-01"}
+{"id":"o3","items":["a","b"],"at":"2026-03-01T13:00:00Z"}
+{"id":"o4","items":["a","b"],"at":"2026-03-01T13:00:00Z"}
+{"id":"o2","items":["a","b"],"at":"2026-02-01"}
+`)
+	p := c.Result()
+	want := `2 of 4 orders were placed in the future, the first of them, "o3", at 2026-03-01T13:00:00Z; check the unit`
+	if warnings := strings.Join(p.Warnings(), "\n"); !strings.Contains(warnings, want) || p.Orders.Future != 2 {
+		t.Errorf("%d in the future: %q, want %q", p.Orders.Future, warnings, want)
+	}
+}
 
 // Events of a session are parts of an order, which records of whole orders replace.
 func TestPartsTakenForOrders(t *testing.T) {

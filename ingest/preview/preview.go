@@ -26,6 +26,8 @@ type Options struct {
 	// as it must have the ids, the far ends and the texts. Of those that decide about deletions that is only likely:
 	// it may be that none but deleted records have them.
 	Expected []string
+	// Clock says which orders were placed in the future; nil is the system's.
+	Clock func() time.Time
 }
 
 // Preview is what the first records say. Counts are of the records that were read.

@@ -178,11 +178,7 @@ func (p *Preview) Warnings() (out []string) {
 		out = append(out, fmt.Sprintf("%d of %d node records have the id of an earlier record: of records with "+
 			"the same id and time the last one counts", n, p.Nodes.Records))
 	}
-	if p.Orders != nil {
-		if w := p.Orders.warning(); w != "" {
-			out = append(out, w)
-		}
-	}
+	out = append(out, p.Orders.warnings()...)
 	out = append(out, p.Match.warnings("edges")...)
 	for _, s := range p.Attributes {
 		out = append(out, s.Match.warnings("attributes of topic "+s.Topic)...)
