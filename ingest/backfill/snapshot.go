@@ -47,7 +47,9 @@ var ErrSnapshot = errors.New("no snapshot")
 // missing is what a pipeline has and a snapshot lacks.
 type missing struct {
 	nodes []string
-	edges [][2]string // source and destination
+	edges [][2]string // source and destination; of an undirected graph once from each end that shows it
+	// links is how many edges that is as people state them.
+	links int64
 	// How many nodes and edges the pipeline has, each edge once for each node that shows it.
 	ofNodes, ofEdges int64
 }
@@ -81,19 +83,34 @@ func (s *sender) findMissing(ctx context.Context) (m missing, err error) {
 			}
 		}
 	}
-	return m, errors.Join(o.check("nodes", int64(len(m.nodes)), m.ofNodes),
-		o.check("edges", int64(len(m.edges)), m.ofEdges))
+	m.links = o.countLinks(m.edges)
+	return m, errors.Join(
+		o.check(fmt.Sprintf("%d of the %d nodes", len(m.nodes), m.ofNodes), len(m.nodes), m.ofNodes),
+		o.check(fmt.Sprintf("%d edges", m.links), len(m.edges), m.ofEdges))
+}
+
+// countLinks counts edges, those from a to b and from b to a as one if they have no direction.
+func (o *Snapshot) countLinks(edges [][2]string) int64 {
+	if !o.Undirected {
+		return int64(len(edges))
+	}
+	hashes := make(present, len(edges))
+	for i, e := range edges {
+		hashes[i] = hashNames(min(e[0], e[1]), max(e[0], e[1]))
+	}
+	slices.Sort(hashes)
+	return int64(len(slices.Compact(hashes)))
 }
 
 // check refuses a snapshot that lacks more than the guard allows.
-func (o *Snapshot) check(what string, lacking, of int64) error {
+func (o *Snapshot) check(what string, lacking int, of int64) error {
 	share := float64(lacking) / float64(max(of, 1))
 	if share <= o.Guard {
 		return nil
 	}
-	return fmt.Errorf("%w: the files lack %d of the %d %s that the pipeline has, %.1f %%, and the guard is at %.1f %%"+
-		"; nothing was sent. If they are whole, let them pass with --snapshot-guard %.3g (ingest.snapshot_guard)",
-		ErrSnapshot, lacking, of, what, 100*share, 100*o.Guard, min(1, share+0.001))
+	return fmt.Errorf("%w: the files lack %s that the pipeline has, %.1f %%, and the guard is at %.1f %%; nothing was "+
+		"sent. If they are whole, let them pass with --snapshot-guard %.3g (ingest.snapshot_guard)",
+		ErrSnapshot, what, 100*share, 100*o.Guard, min(1, share+0.001))
 }
 
 // present are hashes of what a snapshot has, ascending. If two hashes were the same, a node would stay that
@@ -210,8 +227,8 @@ func (s *sender) retract(ctx context.Context, m missing) error {
 		if err != nil {
 			return fmt.Errorf("snapshot: delete the edge from %q to %q: %w", edge[0], edge[1], err)
 		}
-		s.stats.MissingEdges++
 	}
+	s.stats.MissingEdges = m.links
 	return cmp.Or(s.sendBatch(ctx), s.producer.Flush(ctx))
 }
 

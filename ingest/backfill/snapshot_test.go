@@ -54,7 +54,8 @@ func TestSnapshotDeletesWhatItLacks(t *testing.T) {
 				Committed: has(backfill.Committed{ID: "a", Links: []string{"b", "gone"}},
 					backfill.Committed{ID: "b", Links: []string{"a"}}, backfill.Committed{ID: "gone", Links: []string{"a"}})}
 			stats := run(t, o)
-			if stats.MissingNodes != 1 || stats.MissingEdges != 2 || stats.Nodes != 0 {
+			if stats.MissingNodes != 1 || stats.MissingEdges != 1 || // one, which both ends show
+				stats.Nodes != 0 {
 				t.Errorf("%+v", stats)
 			}
 			nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
@@ -169,5 +170,16 @@ func TestSnapshotGuard(t *testing.T) {
 	}
 	if _, err := backfill.Run(t.Context(), o); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a store that cannot be read: %v", err)
+	}
+	// Of edges without a direction, those that both ends show count once: 3 of 6 shares are lacking, in 2 edges.
+	o.Snapshot = backfill.Snapshot{Edges: true, Guard: 0.1, Undirected: true, Committed: has(
+		backfill.Committed{ID: "a", Links: []string{"b", "c"}}, backfill.Committed{ID: "b", Links: []string{"a", "z"}},
+		backfill.Committed{ID: "c", Links: []string{"a"}}, backfill.Committed{ID: "d", Links: []string{"b"}})}
+	o.Nodes, o.Edges = nil, files(t, write(t, filepath.Join(dir, "e.jsonl"),
+		[]byte("{\"src\":\"a\",\"dst\":\"c\"}\n{\"src\":\"d\",\"dst\":\"b\"}\n")))
+	_, err := backfill.Run(t.Context(), o)
+	if want := "lack 2 edges that the pipeline has, 50.0 %"; !errors.Is(err, backfill.ErrSnapshot) ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want ErrSnapshot with %q", err, want)
 	}
 }
