@@ -195,7 +195,8 @@ func TestWhereOverHTTP(t *testing.T) {
 		{"GET", "/similar/node-0001?where=prize%3C5", "", 400, "there are brand (string), price (number). Did you mean"},
 		{"POST", "/similar", `{"id":"node-0001","where":"price^=\"5\""}`, 400, "price is of type number"},
 		{"POST", "/similar", `{"id":"node-0001","where":{"nor":[]}}`, 400, "unknown field"},
-		{"POST", "/similar", `{"id":"node-0001","where":5}`, 400, "where"},
+		{"POST", "/similar", `{"id":"node-0001","where":5}`, 400,
+			"the question: where: it is not an object, but of type number"},
 		{"GET", "/similar/node-0001?show=colour", "", 400, `there is no attribute \"colour\"`},
 		{"GET", "/goes-with?id=node-0001&show=colour", "", 400, `there is no attribute \"colour\"`},
 	} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"giantstream/internal/suggest"
+	"giantstream/train/answer/filter"
 )
 
 // decode reads a JSON object. It refuses fields that it does not know or that stand twice, whatever their case.
@@ -18,7 +19,7 @@ func decode(data []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
-		return badRequest{fmt.Errorf("the question: %w%s", wrongType(err), knownFields(err, data, to))}
+		return badRequest{fmt.Errorf("the question: %w%s", filter.WrongType(err), knownFields(err, data, to))}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest{errors.New("the question has more than one JSON value")}
@@ -27,31 +28,6 @@ func decode(data []byte, to any) error {
 		return badRequest{fmt.Errorf("the question %w", err)}
 	}
 	return nil
-}
-
-// wrongType says in the words of JSON that a value has the wrong type, and returns other errors as they are.
-func wrongType(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	due := "an object"
-	switch wrong.Type.Kind() {
-	case reflect.String:
-		due = "a string"
-	case reflect.Bool:
-		due = "true or false"
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		due = "a whole number"
-	case reflect.Float32, reflect.Float64:
-		due = "a number"
-	case reflect.Slice:
-		due = "a list"
-	}
-	if wrong.Field == "" {
-		return fmt.Errorf("it is not %s, but of type %s", due, wrong.Value)
-	}
-	return fmt.Errorf("%s is not %s, but of type %s", wrong.Field, due, wrong.Value)
 }
 
 // knownFields says which fields a question can have, if the error is that it has another one.

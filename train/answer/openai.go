@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"giantstream/sink/embedding"
+	"giantstream/train/answer/filter"
 )
 
 // OpenAIPath is where clients of OpenAI's embeddings API ask, whose base URL is what stands before /embeddings.
@@ -31,7 +32,7 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 		Encoding   string          `json:"encoding_format"`
 	}
 	if err := json.Unmarshal(a.body, &q); err != nil { // fields that it does not know are of other models
-		return nil, badRequest{fmt.Errorf("the request: %w", wrongType(err))}
+		return nil, badRequest{fmt.Errorf("the request: %w", filter.WrongType(err))}
 	}
 	texts, err := inputsOf(q.Input)
 	if err != nil {

@@ -93,9 +93,12 @@ func TestFaults(t *testing.T) {
 	const noValue = `a value is a number, a string, true or false`
 	for data, want := range map[string]string{
 		`{}`:                                     `one of and, or, not`,
-		`5`:                                      `cannot unmarshal`,
+		`5`:                                      `where: it is not an object, but of type number`,
 		`{"and":[]}`:                             `and has an empty list`,
-		`{"not":5}`:                              `cannot unmarshal`,
+		`{"not":5}`:                              `where: it is not an object, but of type number`,
+		`{"and":5}`:                              `where: and is not a list, but of type number`,
+		`{"or":[{"attribute":["a"]}]}`:           `where: attribute is not a string, but of type array`,
+		`{"attribute":"a","op":1}`:               `where: op is not a string, but of type number`,
 		`{"a":5}`:                                `unknown field`,
 		`{"op":"="}`:                             `one of and, or, not`,
 		`{"attribute":"a"}`:                      `"" is no operator`,

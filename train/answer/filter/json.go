@@ -3,6 +3,9 @@ package filter
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -50,7 +53,7 @@ func decode(data []byte, depth int, b *budget) (*Expr, error) {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&d); err != nil {
-		return nil, fault(0, "%v", err)
+		return nil, fault(0, "%v", WrongType(err))
 	}
 	kinds := 0
 	for _, given := range []bool{d.And != nil, d.Or != nil, d.Not != nil, d.Attribute != nil} {
@@ -109,6 +112,32 @@ func (d *document) comparison(b *budget) (*Expr, error) {
 		}
 	}
 	return e, b.spend(e)
+}
+
+// WrongType says in the words of JSON that a value has the wrong type, of filters and of questions around them. It
+// returns other errors as they are.
+func WrongType(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	due := "an object"
+	switch wrong.Type.Kind() {
+	case reflect.String:
+		due = "a string"
+	case reflect.Bool:
+		due = "true or false"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		due = "a whole number"
+	case reflect.Float32, reflect.Float64:
+		due = "a number"
+	case reflect.Slice:
+		due = "a list"
+	}
+	if wrong.Field == "" {
+		return fmt.Errorf("it is not %s, but of type %s", due, wrong.Value)
+	}
+	return fmt.Errorf("%s is not %s, but of type %s", wrong.Field, due, wrong.Value)
 }
 
 // MarshalJSON writes the object by which UnmarshalJSON makes the same filter.

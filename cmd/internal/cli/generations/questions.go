@@ -29,8 +29,9 @@ func askAll(ctx context.Context, a *command.App, file string, ask func(question 
 	lines, out := bufio.NewScanner(in), json.NewEncoder(a.Out)
 	lines.Buffer(nil, maxQuestion)
 	out.SetEscapeHTML(false)
-	asked, failed := 0, 0
+	line, asked, failed := 0, 0, 0
 	for lines.Scan() {
+		line++
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -41,14 +42,16 @@ func askAll(ctx context.Context, a *command.App, file string, ask func(question 
 		answer, err := ask(lines.Bytes())
 		if err != nil {
 			failed++
-			answer = map[string]string{"error": err.Error()}
+			answer = map[string]string{"error": fmt.Sprintf("line %d: %v", line, err)}
 		}
 		if err := out.Encode(answer); err != nil {
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read the questions, line %d: %w", asked+1, err)
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("read the questions: line %d has more than %d bytes", line+1, maxQuestion)
+	} else if err != nil {
+		return fmt.Errorf("read the questions, line %d: %w", line+1, err)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %s had no answer; the lines of these say why", failed,
