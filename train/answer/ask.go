@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -286,7 +287,7 @@ func (q *similarQuestion) likes(vectors map[string][]float32) (all []Like, err e
 		return nil, badRequest{fmt.Errorf("similar to what? Give an id, a text, or like, a list of 1 to %d of them",
 			maxLike)}
 	}
-	for _, one := range list {
+	for i, one := range list {
 		like := Like{Weight: 1}
 		switch {
 		case (one.ID == nil) == (one.Text == nil):
@@ -295,6 +296,12 @@ func (q *similarQuestion) likes(vectors map[string][]float32) (all []Like, err e
 			return nil, unknown("")
 		case one.ID != nil:
 			like.ID = *one.ID
+		case tooLong(*one.Text):
+			field := "text"
+			if q.Like != nil {
+				field = fmt.Sprintf("like[%d].text", i)
+			}
+			return nil, longText(field, *one.Text)
 		default:
 			like.Text, like.Vector = *one.Text, vectors[*one.Text]
 		}
@@ -308,6 +315,21 @@ func (q *similarQuestion) likes(vectors map[string][]float32) (all []Like, err e
 		all = append(all, like)
 	}
 	return all, nil
+}
+
+func tooLong(text string) bool { return len(text) > maxText }
+
+// longText is the error of a field with a text that is too long.
+func longText(field, text string) error {
+	return badRequest{fmt.Errorf("%s has %d bytes; a text can have %d at most", field, len(text), maxText)}
+}
+
+// checkTexts refuses a list with a text that is too long.
+func checkTexts(field string, texts []string) error {
+	if i := slices.IndexFunc(texts, tooLong); i >= 0 {
+		return longText(fmt.Sprintf("%s[%d]", field, i), texts[i])
+	}
+	return nil
 }
 
 // basketQuestion is the body of POST /goes-with.

@@ -21,6 +21,7 @@ import (
 const (
 	maxBody    = 1 << 20 // bytes
 	maxTexts   = 256
+	maxText    = 256 << 10 // bytes of one: what a node's text has at most unless ingest.limits says otherwise
 	maxCount   = 1000
 	defCount   = 10
 	maxBasket  = 2000 // nodes: an order of more says nothing of what goes together
@@ -249,6 +250,9 @@ func embed(a *asking, _ *http.Request) (any, error) {
 	}
 	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {
 		return nil, badRequest{fmt.Errorf("texts has %d; there can be from 1 to %d", len(q.Texts), maxTexts)}
+	}
+	if err := checkTexts("texts", q.Texts); err != nil {
+		return nil, err
 	}
 	out, err := a.Embed(q.Texts, a.vectors)
 	if err != nil {

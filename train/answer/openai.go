@@ -41,6 +41,9 @@ func openAI(a *asking, _ *http.Request) (any, error) {
 	if q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64" {
 		return nil, badRequest{fmt.Errorf("encoding_format %q is neither float nor base64", q.Encoding)}
 	}
+	if err := checkTexts("input", texts); err != nil {
+		return nil, err
+	}
 	embedded, err := a.Embed(texts, a.vectors)
 	if err != nil {
 		return nil, err

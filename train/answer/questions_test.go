@@ -374,3 +374,39 @@ func FuzzQuestions(f *testing.F) {
 		}
 	})
 }
+
+// A text may be as long as a node's. One that is longer is refused by its field, over HTTP and from a file, and no
+// model is asked for it.
+func TestTextsOfQuestionsAreBounded(t *testing.T) {
+	w := sizes(t)
+	h := Handler(w.Catalog, Serving{})
+	for _, n := range []int{maxText, maxText + 1} {
+		text := strings.Repeat("topic1word1 ", maxText/12+1)[:n]
+		for _, c := range []struct{ path, body, field string }{
+			{"/similar", `{"text":%q}`, "text"},
+			{"/similar", `{"like":[{"id":"node-0001"},{"text":%q}]}`, "like[1].text"},
+			{"/similar", `{"questions":[{"id":"node-0001"},{"text":%q}]}`, "text"},
+			{"/embed", `{"texts":["a",%q]}`, "texts[1]"},
+			{OpenAIPath, `{"input":%q}`, "input[0]"},
+			{OpenAIPath, `{"input":["a","b",%q]}`, "input[2]"},
+		} {
+			want := ""
+			if n > maxText {
+				want = fmt.Sprintf("%s has %d bytes; a text can have %d at most", c.field, n, maxText)
+			}
+			code, body := askGoesWith(t, h, "POST", c.path, fmt.Sprintf(c.body, text))
+			inList := strings.Contains(c.body, "questions")
+			if (code == 400) != (want != "" && !inList) || !strings.Contains(body, want) ||
+				strings.Contains(body, "at most") != (want != "") {
+				t.Errorf("%s with %d bytes: %d %.300s, want %q", c.path, n, code, body, want)
+			}
+			if c.path != "/similar" || inList {
+				continue
+			}
+			_, err := w.SimilarJSON(t.Context(), fmt.Appendf(nil, c.body, text))
+			if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+				t.Errorf("from a file: %v, want %q", err, want)
+			}
+		}
+	}
+}

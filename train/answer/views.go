@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"giantstream/sink/embedding"
 )
@@ -79,7 +80,7 @@ func (a *asking) askModel(ctx context.Context) {
 	if s == nil || s.view == "" || a.encodes != nil && a.encodes() != nil {
 		return
 	}
-	texts := textsOf(a.body)
+	texts := slices.DeleteFunc(textsOf(a.body), tooLong)                // which the answers refuse
 	a.vectors, _ = a.VectorsOf(ctx, texts[:min(len(texts), maxInputs)]) // the answers say what they lack
 }
 
