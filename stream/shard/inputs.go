@@ -71,16 +71,15 @@ func (s *Shard) openInput(ctx context.Context, topic string, now Identity, b Bou
 		why = fmt.Sprintf("it ends at offset %d, before what was read from it", b.End)
 	}
 	if why != "" {
-		err := s.replaced(topic, in, why, b)
 		if !s.opts.Accept.Replaced[topic] {
-			return err
+			return s.replaced(topic, in, why, b)
 		}
 		// Offsets continue where those of the old topic ended. Where records of both have the same
 		// event time, the later topic wins.
 		in.Base, in.Last = consumed-b.Oldest, nil
 		s.unsaved = true
-		s.opts.Log.Warn("reading a topic from its start that is not the one that was read before, as accepted",
-			"topic", topic, "from", b.Oldest, "because", err)
+		s.opts.Log.Warn("a topic is not the one that was read before, and is read from its start",
+			"topic", topic, "from", b.Oldest, "because", why)
 	}
 	in.ID, in.Partitions = cmp.Or(now.ID, in.ID), now.Partitions
 	if !known {

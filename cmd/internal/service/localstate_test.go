@@ -1,11 +1,15 @@
 package service
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 	"giantstream/stream/shard"
@@ -45,6 +49,43 @@ func TestServiceBuildsDamagedStatesAgain(t *testing.T) {
 	}
 	if err := s.Drain(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The folder of the embedded broker's log was removed, or is another's. Only files that are sent again make up for it;
+// otherwise a service starts when a person has accepted the loss.
+func TestAnotherEmbeddedBrokerIsNotAcceptedWithoutFiles(t *testing.T) {
+	store := &memstore.Store{}
+	t.Run("fill", func(t *testing.T) {
+		s, cfg := testService(t, store)
+		produceGraph(t, s, cfg)
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	topics := wiring.TopicsOf(configured(t)).Inputs()
+	for _, c := range []struct {
+		what    string
+		options Options
+		refused bool
+	}{
+		{"neither files nor acceptance", Options{}, true},
+		{"files", Options{Resent: true}, false},
+		{"accepted", Options{AcceptLoss: topics}, false},
+	} {
+		o := c.options
+		o.Config, o.Store, o.Roles = configured(t), store, Roles{Stream: true}
+		var log bytes.Buffer
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		s, err := Start(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(s.Drain(t.Context()), s.Close())
+		told := strings.Contains(log.String(), "a topic is not the one that was read before")
+		if errors.Is(err, shard.ErrInputReplaced) != c.refused || !c.refused && err != nil || told == c.refused {
+			t.Errorf("%s: %v, and the log: %s", c.what, err, log.String())
+		}
 	}
 }
 

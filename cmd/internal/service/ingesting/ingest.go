@@ -120,8 +120,9 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 	in.Feeds.Bounds, in.Feeds.Letters, in.Feeds.Metrics = in.bounds, in.Letters, &in.metrics.feed
 	in.Feeds.Fields = in.fields.byTopic
 	in.Feeds.Traces = in.Traces.Records()
+	in.Resent = in.Resent && in.Config.Kafka.Embedded()
 	if in.accepted, err = accept(append(in.Topics.Inputs(), in.Topics.Sources()...), in.AcceptLoss,
-		in.Config.Kafka.Embedded(), in.Resent); err != nil {
+		in.Resent); err != nil {
 		return err
 	}
 	in.copies = &copying.Copies{Store: in.Store, Groups: in.Groups, Topics: in.Topics, Feeds: &in.Feeds,
@@ -141,7 +142,7 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 		return err
 	}
 	in.counted = OutcomesOf(heads, in.Topics)
-	if in.Resent = in.Resent && in.Config.Kafka.Embedded(); in.Resent {
+	if in.Resent {
 		if in.began, err = in.size(ctx); err != nil {
 			return err
 		}

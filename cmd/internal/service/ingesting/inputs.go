@@ -72,10 +72,9 @@ type acceptance struct {
 	done map[int]bool // shards
 }
 
-// accept makes an acceptance of topics by name. Of the embedded broker's topics, which have no other
-// producers than this program, it accepts that they are new: the log was removed, and the files
-// are its source. resent says that the files are sent again, so that nothing is lost.
-func accept(inputs, topics []string, embedded, resent bool) (*acceptance, error) {
+// accept makes an acceptance of topics by name. resent says that files, which are the only source of the embedded
+// broker's topics, are sent again: its log may have been removed, and nothing is lost with it.
+func accept(inputs, topics []string, resent bool) (*acceptance, error) {
 	a := &acceptance{lost: map[string]bool{}, replaced: map[string]bool{}, done: map[int]bool{}}
 	for _, topic := range topics {
 		if !slices.Contains(inputs, topic) {
@@ -84,10 +83,9 @@ func accept(inputs, topics []string, embedded, resent bool) (*acceptance, error)
 		}
 		a.lost[topic], a.replaced[topic] = true, true
 	}
-	if embedded {
+	if resent {
 		for _, topic := range inputs {
-			a.replaced[topic] = true
-			a.lost[topic] = a.lost[topic] || resent
+			a.lost[topic], a.replaced[topic] = true, true
 		}
 	}
 	return a, nil
