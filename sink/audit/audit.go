@@ -61,8 +61,9 @@ type Audit struct {
 	// kind has: they end in their own CRC-32C, and an older release wrote the CRC-32C of the whole into the document.
 	Unidentified int64
 
-	// Generations are those that documents name as complete, with a key of such a document.
-	Generations map[int64]string
+	// Generations are those that documents name as complete, with a key of such a document, and Canaries those that a
+	// canary topic got.
+	Generations, Canaries map[int64]string
 
 	size    map[string]int64 // by key
 	keys    []string         // ascending
@@ -71,7 +72,8 @@ type Audit struct {
 
 // New lists a store. It holds the keys in memory.
 func New(ctx context.Context, store sink.Store) (*Audit, error) {
-	a := &Audit{Store: store, Generations: map[int64]string{}, size: map[string]int64{}, claimed: map[string]bool{}}
+	a := &Audit{Store: store, Generations: map[int64]string{}, Canaries: map[int64]string{},
+		size: map[string]int64{}, claimed: map[string]bool{}}
 	for info, err := range sink.Objects(ctx, store) {
 		if err != nil {
 			return nil, err

@@ -342,8 +342,12 @@ func (s *shardAudit) cursor(ctx context.Context, outlet Outlet) error {
 		err = fmt.Errorf("it says that manifest %d is published with generation %d", p.Seq, p.Generation)
 	}
 	if err == nil {
-		if p.Generation > 0 && outlet == Served {
-			s.Generations[p.Generation] = key
+		named := s.Generations
+		if outlet == Canary {
+			named = s.Canaries
+		}
+		if p.Generation > 0 {
+			named[p.Generation] = key
 		}
 		return nil
 	}

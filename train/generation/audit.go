@@ -46,7 +46,8 @@ func auditMissing(ctx context.Context, a *audit.Audit, numbers []int64, now time
 	if err != nil {
 		return err
 	}
-	named := maps.Clone(a.Generations)
+	named := maps.Clone(a.Canaries)
+	maps.Copy(named, a.Generations)
 	if choice.Pinned > 0 {
 		named[choice.Pinned] = choiceKey
 	}
@@ -56,7 +57,8 @@ func auditMissing(ctx context.Context, a *audit.Audit, numbers []int64, now time
 		} else if !errors.Is(err, ErrNone) {
 			return err
 		}
-		if removed, err := isFollowed(ctx, a.Store, choice, numbers, g); err != nil {
+		_, served := a.Generations[g]
+		if removed, err := isFollowed(ctx, a.Store, choice, numbers, g, !served); err != nil {
 			return err
 		} else if removed && choice.Pinned != g {
 			continue
@@ -76,8 +78,9 @@ func auditMissing(ctx context.Context, a *audit.Audit, numbers []int64, now time
 	return nil
 }
 
-// isFollowed says whether there is a newer generation because of which Prune may have removed g.
-func isFollowed(ctx context.Context, store sink.Store, choice *Choice, numbers []int64, g int64) (bool, error) {
+// isFollowed says whether there is a newer generation because of which Prune may have removed g, which may be a canary.
+func isFollowed(ctx context.Context, store sink.Store, choice *Choice, numbers []int64, g int64, canary bool) (
+	bool, error) {
 	for _, n := range numbers {
 		if n <= g {
 			continue
@@ -87,7 +90,7 @@ func isFollowed(ctx context.Context, store sink.Store, choice *Choice, numbers [
 		case errors.Is(err, ErrNone):
 		case err != nil:
 			return false, err
-		case damage != nil || choice.isReady(doc) || choice.isWithdrawn(doc):
+		case damage != nil || choice.isReady(doc) || choice.isWithdrawn(doc) || canary && choice.isCanary(doc):
 			return true, nil
 		}
 	}

@@ -119,8 +119,8 @@ func everyRepair(t *testing.T, p *pipeline) {
 	}
 }
 
-// noDocument removes documents of generations. The one that is served cannot have been removed because of a newer one.
-// A repair takes the number, so that no other vectors get it.
+// noDocument removes documents of generations. The one that is served, and the one of the canary topic, cannot have been
+// removed because of a newer one. A repair takes the number, so that no other vectors get it.
 func noDocument(t *testing.T, p *pipeline) {
 	remove := func(store sink.Store, prefix string) {
 		t.Helper()
@@ -133,20 +133,23 @@ func noDocument(t *testing.T, p *pipeline) {
 			}
 		}
 	}
-	const served, canary, document = "generations/000001/", "generations/000002/", "generations/000001/generation.json"
-	for _, removed := range []string{served, document} {
+	const served, canary, document = "generations/000001/", "generations/000002/", "generation.json"
+	for _, gone := range [][]string{{served}, {served + document}, {canary}, {canary + document}, {served, canary}} {
 		store, _ := copyOf(t, p.store)
-		remove(store, canary)
-		remove(store, removed)
+		for _, removed := range gone {
+			remove(store, removed)
+		}
 		for _, o := range []verify.Options{{}, {Repair: true}} {
 			found, _ := check(t, store, o)
-			f := findingsAbout(found, document)
-			if len(f) != 1 || f[0].Kind != audit.Derived || (f[0].Repaired != "") != o.Repair {
-				t.Errorf("%s is missing: %+v", removed, found.Findings)
+			for _, removed := range gone {
+				f := findingsAbout(found, strings.TrimSuffix(removed, document)+document)
+				if len(f) != 1 || f[0].Kind != audit.Derived || (f[0].Repaired != "") != o.Repair {
+					t.Errorf("%s is missing: %+v", removed, found.Findings)
+				}
 			}
 		}
-		if _, next, err := generation.Next(t.Context(), store); next != 2 || err != nil {
-			t.Errorf("%s is missing: the next generation is %d (%v), want 2", removed, next, err)
+		if _, next, err := generation.Next(t.Context(), store); next != 3 || err != nil {
+			t.Errorf("%s is missing: the next generation is %d (%v), want 3", gone, next, err)
 		}
 	}
 	for pinned, want := range map[int64]int{1: 1, 2: 0} { // with 2, Prune may have removed 1
@@ -155,7 +158,7 @@ func noDocument(t *testing.T, p *pipeline) {
 			t.Fatal(err)
 		}
 		remove(store, served)
-		if found, _ := check(t, store, verify.Options{}); len(findingsAbout(found, document)) != want {
+		if found, _ := check(t, store, verify.Options{}); len(findingsAbout(found, served+document)) != want {
 			t.Errorf("generation 1 is missing, %d is pinned: %+v", pinned, found.Findings)
 		}
 	}
