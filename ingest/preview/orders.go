@@ -151,8 +151,8 @@ func (o *Orders) warnings() (out []string) {
 			"session, add them up: --order-mode add (ingest.baskets.mode)", o.Shortened, o.Restated))
 	}
 	if first := o.FirstFuture; first != nil {
-		out = append(out, fmt.Sprintf("%d of %d orders were placed in the future, the first of them, %q, at %s; check the "+
-			"unit and the time zone of their times", o.Future, o.Orders, first.ID, first.Time.Format(time.RFC3339)))
+		out = append(out, fmt.Sprintf("%d of %d orders were placed in the future, the first of them, %q, at %s; check "+
+			"the unit and the time zone of their times", o.Future, o.Orders, first.ID, first.Time.Format(time.RFC3339)))
 	}
 	return out
 }
