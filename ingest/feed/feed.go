@@ -36,8 +36,9 @@ type Config struct {
 	Bases map[string]int64
 	// MaxFuture bounds how far an event time may be ahead of Clock; 0 is no bound.
 	MaxFuture time.Duration
-	// Ahead, when not nil, returns the records that a feed has refused for an event time too far ahead, by the place where
-	// it has read them, each with the record's own time. Range refuses them, too, though their time may have come.
+	// Ahead, when not nil, returns the records that a feed has refused for an event time too far ahead, by the place
+	// where it has read them, each with the record's own time. Range refuses them, too, though their time may have
+	// come.
 	Ahead func(context.Context) (map[deadletter.Origin]time.Time, error)
 	// Bounds, when not nil, returns what takes the place of MaxFuture and of these Limits for the records of the
 	// next fetch. It is called by several goroutines.

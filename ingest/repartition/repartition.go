@@ -155,8 +155,9 @@ func (c *copier) begin(ctx context.Context) (from int64, err error) {
 	if known < 0 || known == has.Offset {
 		return from, nil
 	}
-	c.log.Warn("the consumer group does not stand where its copier has committed: a person has moved it, or the broker "+
-		"has forgotten its offset", "group", c.Group, "group_offset", has.Offset, "copied", known, "copying_from", from)
+	c.log.Warn("the consumer group does not stand where its copier has committed: a person has moved it, or the "+
+		"broker has forgotten its offset", "group", c.Group, "group_offset", has.Offset, "copied", known,
+		"copying_from", from)
 	if from < known { // what the topic has deleted of that is not lost
 		first, err := c.Client.FirstOffsets(ctx, c.From)
 		if err != nil {
@@ -177,8 +178,8 @@ func (c *copier) end() {
 		return
 	}
 	if err := c.Positions.NoteCopied(ctx, c.assignment.Shard, c.committed); err != nil {
-		c.log.Warn("how far the topic is copied was not noted; if its consumer group is moved, records are copied again",
-			"error", err)
+		c.log.Warn("how far the topic is copied was not noted; if its consumer group is moved, records are copied "+
+			"again", "error", err)
 	}
 }
 

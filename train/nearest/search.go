@@ -14,8 +14,8 @@ type Neighbour struct {
 	Cosine float32
 }
 
-// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather than in
-// the order of memory, which is a tenth of the time a vector.
+// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather
+// than in the order of memory, which is a tenth of the time a vector.
 const sparse = 128
 
 // Search returns the k vectors that have the highest cosine with a query, best first. in says which handles may be an
@@ -123,8 +123,8 @@ func (s *search) among(b *block, rows int) (in uint32) {
 	return in
 }
 
-// compare compares the query with the rows of a block that are in a set. If they are many, it calculates the products of
-// all, which is faster row by row, and offers these alone.
+// compare compares the query with the rows of a block that are in a set. If they are many, it calculates the products
+// of all, which takes less time a row, and offers these alone.
 func (s *search) compare(b *block, rows int, in uint32) {
 	const many = 8
 	if bits.OnesCount32(in) < many {

@@ -154,8 +154,7 @@ func measureFilters(x *nearest.Index, dir string, vectors, asked []float32, dim 
 	if err != nil {
 		return err
 	}
-	numbers = nil
-	runtime.GC()
+	runtime.GC() // of what made the table
 	for p, place := range places {
 		for s, share := range shares {
 			r := answered{Name: "giantstream", Place: place, Share: share, Fewest: k}

@@ -4,10 +4,11 @@
 //	go run ./cmd/bench/similar -in DIR                    measures
 //	go run ./cmd/bench/similar -store URL -out DIR        takes a generation's own embeddings; some become queries
 //
-// With -filters, questions with filters are drawn, and measured, too.
+// With -filters, questions with filters are drawn, and measured, too. peers.py measures FAISS and USearch on the same
+// files, and filters.py engines that filter.
 //
-// peers.py measures FAISS and USearch on the same files, and filters.py engines that filter. Vectors are rows of dim little-endian float32 numbers.
-// truth.i32 holds the nearest ten of each query, by inner products in float32.
+// Vectors are rows of dim little-endian float32 numbers. truth.i32 holds the nearest ten of each query, by inner
+// products in float32.
 package main
 
 import (

@@ -119,8 +119,8 @@ func everyRepair(t *testing.T, p *pipeline) {
 	}
 }
 
-// noDocument removes documents of generations. The one that is served, and the one of the canary topic, cannot have been
-// removed because of a newer one. A repair takes the number, so that no other vectors get it.
+// noDocument removes documents of generations. The one that is served, and the one of the canary topic, cannot have
+// been removed because of a newer one. A repair takes the number, so that no other vectors get it.
 func noDocument(t *testing.T, p *pipeline) {
 	remove := func(store sink.Store, prefix string) {
 		t.Helper()

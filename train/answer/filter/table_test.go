@@ -104,8 +104,8 @@ func set(t testing.TB, table *Table, n int32, node map[string]any) {
 	table.Set(n, row)
 }
 
-// Random filters select of random tables what the plainest evaluation does, whether they are asked first or again, after
-// changes and removals, and with nodes that came without attributes after all others.
+// Random filters select of random tables what the plainest evaluation does, whether they are asked first or again,
+// after changes and removals, and with nodes that came without attributes after all others.
 func TestSelectIsPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	some := 0

@@ -84,7 +84,8 @@ func dlqList(a *command.App) *cobra.Command {
 					}
 					n++
 					if asJSON {
-						err = enc.Encode(map[string]any{"origin": l.Origin.String(), "place": l.Place().String(), "code": l.Code,
+						err = enc.Encode(map[string]any{"origin": l.Origin.String(),
+							"place": l.Place().String(), "code": l.Code,
 							"message": l.Message, "key": string(l.Key), "value": l.Value,
 							"size": l.Size, "time": l.Time, "at": l.At, "replay_of": l.ReplayOf,
 							"open": l.Open(), "dismissed": !l.Dismissed.IsZero(), "reason": l.Reason})
