@@ -203,7 +203,8 @@ func (d *Decoder) lacksColumn() *Fault {
 	deleted, _ := d.deleted()
 	for _, f := range d.fields {
 		switch {
-		case d.scan.present[f.column], f.Name == d.fields[0].Name, f.slot >= d.firstCondition, deleted && f.living:
+		case d.scan.present[f.column], f.Name == d.fields[0].Name, f.slot >= d.firstCondition, deleted && f.living,
+			f.slot == slotClass && d.usualClass:
 			continue
 		}
 		return faultf(BadChange, "the row has no column %s (ingest.%s), so it was renamed, dropped or excluded in the "+

@@ -278,6 +278,10 @@ func TestColumnsThatEventsLack(t *testing.T) {
 			t.Errorf("%s, a row of a file: %+v, %v", topic.name, got, fault)
 		}
 	}
+	usual := nodes(t, decode.NodeMapping{Debezium: true, ID: "sku", Class: "label", UsualClass: true})
+	if got, fault := usual.Decode(record("", event("u", "null", `{"sku":"P1"}`)), nil); fault != nil || len(got) != 1 {
+		t.Errorf("a class that nobody has named: %+v, %v", got, fault)
+	}
 	got, fault := products.Decode(record("", event("u", "null", `{"sku":"P1","status":"gone","updated":null}`)), nil)
 	if fault != nil || len(got) != 1 || got[0].Op != mutation.DeleteNode {
 		t.Errorf("a row that deletes: %+v, %v", got, fault)

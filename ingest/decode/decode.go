@@ -62,6 +62,8 @@ type Decoder struct {
 	changes *changeReader
 	types   connectTypes // of the rows of change events
 	timed   bool         // the mapping has an event time
+	// usualClass as in NodeMapping.
+	usualClass bool
 	// wasGone: the record that was read last says that a node or an edge is gone, whatever its value.
 	wasGone bool
 	// keyEnds are the far ends in the key, if the id is from a key that is an object.
@@ -77,7 +79,8 @@ type Decoder struct {
 
 // Nodes returns a decoder for the nodes topic of a pipeline with that many shards.
 func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{wild: true, texts: len(m.Text), strip: m.StripHTML, timed: m.EventTime != ""}
+	d := &Decoder{wild: true, texts: len(m.Text), strip: m.StripHTML, timed: m.EventTime != "",
+		usualClass: m.UsualClass}
 	if m.Debezium {
 		d.changes = newChangeReader()
 	}

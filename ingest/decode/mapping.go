@@ -31,6 +31,8 @@ type NodeMapping struct {
 	StripHTML bool
 	// Class is the node's class, for evaluation; "" maps none.
 	Class string
+	// UsualClass: nobody has named the class, so that a table need not have its column.
+	UsualClass bool
 	// EventTime is when the change happened; "" or an absent field takes the record's timestamp.
 	EventTime string
 	// Deleted says which records delete their node: a boolean's path, or conditions (see

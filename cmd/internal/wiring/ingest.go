@@ -124,7 +124,8 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 			Attributes: ofTopics, Orders: ordersOf(cfg), Edges: edges, EdgeTopics: edgesByTopic(cfg, edges),
 			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
 				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
-				EventTime: in.Nodes.EventTime, Edges: edgesOfNodes(cfg), Deleted: in.Nodes.Deleted,
+				UsualClass: in.Nodes.Class == config.Default().Ingest.Nodes.Class,
+				EventTime:  in.Nodes.EventTime, Edges: edgesOfNodes(cfg), Deleted: in.Nodes.Deleted,
 				Directed: in.Edges.Directed, Attributes: ofNodes, Vectors: vectorsOfNodes(cfg)},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
