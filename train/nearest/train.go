@@ -13,7 +13,7 @@ const (
 	// asks.
 	Recall = 0.98
 	// Missed is the share of its answers that a query of some vectors is expected to miss when it ends.
-	Missed = 0.02
+	Missed = 0.005
 
 	minTrained  = 20_000 // vectors; fewer are searched as a whole in a millisecond or two
 	perCell     = 32     // vectors of the sample that a cell's centre is trained on
