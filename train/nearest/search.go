@@ -14,9 +14,13 @@ type Neighbour struct {
 	Cosine float32
 }
 
-// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather
-// than in the order of memory, which is a tenth of the time a vector.
-const sparse = 128
+const (
+	// few vectors that may be an answer are all compared: that takes a fraction of a millisecond.
+	few = 2_000
+	// sparse is how many vectors there are for each that may be an answer if those are found by their handles rather
+	// than in the order of memory, which is a tenth of the time a vector.
+	sparse = 128
+)
 
 // Search returns the k vectors that have the highest cosine with a query, best first. in says which handles may be an
 // answer, by bit h%64 of word h/64; nil for all. If there are k such vectors, k are returned. A query of length 0 has
@@ -34,7 +38,7 @@ func (x *Index) Search(query []float32, k int, in []uint64, lengths func(handle 
 	s := x.newSearch(unit, k, in)
 	s.lengths = lengths
 	switch { // count takes microseconds
-	case in != nil && x.count(in) < x.vectors/sparse:
+	case in != nil && x.count(in) <= max(few, x.vectors/sparse):
 		s.compareAll()
 	case lengths != nil || in != nil && x.tails == nil:
 		for c := range x.cells {
