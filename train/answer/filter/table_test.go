@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -165,6 +166,47 @@ func TestSelectIsPlain(t *testing.T) {
 	}
 	if all := 30 * 100 * 150; some < all/10 || some > all*9/10 {
 		t.Errorf("%d of %d match", some, all)
+	}
+}
+
+// Questions beside each other get what each would get alone, whichever of them keeps a comparison first.
+func TestSelectBesideOthers(t *testing.T) {
+	table := NewTable(someTypes)
+	nodes := make([]map[string]any, 200)
+	r := rand.New(rand.NewPCG(2, 2))
+	for n := range nodes {
+		nodes[n] = randomNode(r)
+		set(t, table, int32(n), nodes[n])
+	}
+	var asked []*Expr
+	for range 50 {
+		asked = append(asked, parsed(t, random(r, 3).String()))
+	}
+	var group sync.WaitGroup
+	for seed := range uint64(4) {
+		group.Go(func() {
+			r := rand.New(rand.NewPCG(seed, 3))
+			for range 200 {
+				e := asked[r.IntN(len(asked))]
+				got, err := table.Select(e, len(nodes))
+				if err != nil {
+					t.Errorf("%s: %v", e, err)
+					return
+				}
+				for n, node := range nodes {
+					if got.Has(int32(n)) != matches(e, node) {
+						t.Errorf("%s: node %d, %v: %t", e, n, node, got.Has(int32(n)))
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, c := range table.columns {
+		if len(c.kept) == 0 || len(c.kept) > mostKept {
+			t.Errorf("%s keeps %d comparisons", c.Name, len(c.kept))
+		}
 	}
 }
 
