@@ -30,21 +30,22 @@ func Audit(ctx context.Context, a *audit.Audit) error {
 }
 
 func auditTopic(ctx context.Context, a *audit.Audit, key string) error {
-	sealed, err := readSealed(ctx, a.Store, key, &Topic{})
-	if err == nil {
-		a.Document(key, sealed)
-		return nil
-	}
-	if !audit.IsDamage(err) {
-		return err
-	}
-	a.Claim(key)
-	return a.Found(ctx, audit.Finding{Kind: audit.Lost, Object: key, What: err.Error(),
+	return auditSealed(ctx, a, key, &Topic{}, audit.Finding{Kind: audit.Lost,
 		Lost: "no worker that copies the topic can start; committed rows are not affected", Do: restoreSource}, "", nil)
 }
 
 func auditCopied(ctx context.Context, a *audit.Audit, key string) error {
-	sealed, err := readSealed(ctx, a.Store, key, &Copied{})
+	return auditSealed(ctx, a, key, &Copied{}, audit.Finding{Kind: audit.Derived,
+		Lost: "how far the partition is copied, which matters if its consumer group was moved"},
+		"remove the object, which the copier writes again", func(ctx context.Context) error {
+			return a.Store.Delete(ctx, key)
+		})
+}
+
+// auditSealed reads an object into a document, and reports a finding about it if it is damaged.
+func auditSealed(ctx context.Context, a *audit.Audit, key string, into any, found audit.Finding, repair string,
+	do func(context.Context) error) error {
+	sealed, err := readSealed(ctx, a.Store, key, into)
 	if err == nil {
 		a.Document(key, sealed)
 		return nil
@@ -53,11 +54,8 @@ func auditCopied(ctx context.Context, a *audit.Audit, key string) error {
 		return err
 	}
 	a.Claim(key)
-	return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
-		Lost: "how far the partition is copied, which matters if its consumer group was moved"},
-		"remove the object, which the copier writes again", func(ctx context.Context) error {
-			return a.Store.Delete(ctx, key)
-		})
+	found.Object, found.What = key, err.Error()
+	return a.Found(ctx, found, repair, do)
 }
 
 func auditLost(ctx context.Context, a *audit.Audit, key string) error {
