@@ -2,8 +2,12 @@ package filter
 
 import "slices"
 
-// mostKept is how many comparisons of an attribute are kept, each with a bit for a node.
-const mostKept = 16
+const (
+	// mostKept is how many comparisons of an attribute are kept, each with a bit for a node.
+	mostKept = 16
+	// longestKept is how many bytes a comparison that is kept has at most: a list of values can have a megabyte.
+	longestKept = 4096
+)
 
 // kept is a comparison that was asked, and the nodes that match it. Changes of attributes change it, so that a filter
 // that is asked again, as most of a shop's are, reads no column.
@@ -32,7 +36,9 @@ func (c *column) nodes(e *Expr) (Set, error) {
 		return nil, err
 	}
 	k.fill(c)
-	c.keep(k)
+	if len(comparison) <= longestKept {
+		c.keep(k)
+	}
 	return k.in, nil
 }
 

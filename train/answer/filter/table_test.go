@@ -210,6 +210,21 @@ func TestSelectBesideOthers(t *testing.T) {
 	}
 }
 
+// A comparison with so many values that it takes much memory is answered, and not kept.
+func TestLongComparisonsAreNotKept(t *testing.T) {
+	table := NewTable(someTypes)
+	set(t, table, 3, map[string]any{"brand": "a"})
+	for _, length := range []int{longestKept, 10} {
+		e := &Expr{Op: In, Attribute: "brand", Values: []any{"a", strings.Repeat("x", length)}}
+		if got, err := table.Select(e, 64); err != nil || got.Len() != 1 || !got.Has(3) {
+			t.Errorf("%v, %v", got, err)
+		}
+		if c := table.find("brand"); (len(c.kept) > 0) != (length < longestKept) {
+			t.Errorf("with a value of %d bytes, %d comparisons are kept", length, len(c.kept))
+		}
+	}
+}
+
 // Values that no node has any more take no room.
 func TestEntriesAreUsedAgain(t *testing.T) {
 	table := NewTable(someTypes)
