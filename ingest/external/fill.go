@@ -43,7 +43,9 @@ type FillOptions struct {
 	Model   *Client
 	// From is the topic of nodes that shards read, To the one of vectors, with as many partitions.
 	From, To string
-	// Group is the consumer group that shares the partitions of From. What it has committed has its vectors in To.
+	// Group is the consumer group that shares the partitions of From. What Fill has committed to it has its vectors in
+	// To. Where the group stands elsewhere, since people move groups and brokers forget offsets, all of From is looked
+	// at again: that asks for no vector that To has.
 	Group, Protocol string
 	SessionTimeout  time.Duration
 	// Decoder returns a new decoder of the values of From; it is called for each partition.
@@ -65,8 +67,14 @@ func Fill(ctx context.Context, o FillOptions) error {
 
 // Lag counts the records of nodes of which no vector was asked for yet.
 func Lag(ctx context.Context, c *client.Client, from, group string) (int64, error) {
-	return repartition.Lag(ctx, c, []repartition.Route{{From: from, Group: group}})
+	return repartition.Lag(ctx, c, []repartition.Route{{From: from, Group: group, Positions: nothingKept{}}})
 }
+
+// nothingKept remembers no position: what a group has committed that Fill has not says nothing.
+type nothingKept struct{}
+
+func (nothingKept) Copied(context.Context, int) (int64, error)   { return 0, nil }
+func (nothingKept) NoteCopied(context.Context, int, int64) error { return nil }
 
 // filler fills one partition.
 type filler struct {
@@ -74,7 +82,7 @@ type filler struct {
 	assignment group.Assignment
 	decoder    *decode.Decoder
 	producer   *client.Producer
-	committed  int64 // offset that the group has
+	committed  int64 // offset that Fill has committed to the group, negative for none
 	// sent has, by node, what the newest record in To says.
 	sent map[string]said
 	json []byte
@@ -113,7 +121,13 @@ func fillPartition(ctx context.Context, o FillOptions, a group.Assignment) (err 
 	if err != nil {
 		return err
 	}
-	f.committed = has.Offset
+	f.committed = client.Oldest
+	if has.Own {
+		f.committed = has.Offset
+	} else if has.Offset >= 0 {
+		f.log.Warn("the consumer group stands where no worker has committed: a person has moved it; all texts are "+
+			"looked at again", "group", o.Group, "group_offset", has.Offset)
+	}
 	in := client.Reader{Client: o.Brokers, Topic: o.From, Partition: a.Shard, Offset: f.committed,
 		FollowRecreated: true, Log: f.log}
 	if err = in.Run(ctx, f.fill); ctx.Err() == nil {

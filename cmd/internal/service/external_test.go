@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/segmentio/kafka-go"
+
 	"giantstream/config"
 	"giantstream/ingest/external"
 	"giantstream/internal/canary"
@@ -176,6 +178,44 @@ func TestEachTextIsAskedForOnce(t *testing.T) {
 			t.Errorf("%d vectors of the other model", len(got))
 		}
 	})
+}
+
+// The consumer group of those who ask is moved while nobody runs, by a person or because the broker forgets its offsets:
+// no text stays without its vector, and none that has one is asked for.
+func TestAGroupOfTextsThatIsMovedLeavesNoneOut(t *testing.T) {
+	const asked, sent = 20, 30
+	for what, to := range map[string]int64{"forward": sent, "back": 5, "forgotten": -1} {
+		t.Run(what, func(t *testing.T) {
+			m := startModel(t)
+			o := newOutliving(t, m.configure)
+			o.send("old", 0, asked)
+			o.drained()
+			m.take()
+			o.send("new", asked, sent)
+			moveGroup(t, o, groupOf(t, o, "giantstream-test-external-"), o.cfg.Kafka.Topics.Nodes, to)
+			o.drained()
+			have, _ := vectorsIn(t, o.store, 1)
+			if texts := m.take(); len(texts) != sent-asked || len(have[2]) != sent {
+				t.Errorf("asked for %q; %d nodes of %d have a vector", texts, len(have[2]), sent)
+			}
+		})
+	}
+}
+
+// groupOf returns the consumer group with a prefix.
+func groupOf(t *testing.T, o *outliving, prefix string) string {
+	t.Helper()
+	res, err := o.admin.ListGroups(t.Context(), &kafka.ListGroupsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range res.Groups {
+		if strings.HasPrefix(g.GroupID, prefix) {
+			return g.GroupID
+		}
+	}
+	t.Fatalf("no group is called %s…: %v", prefix, res.Groups)
+	return ""
 }
 
 // A process that is to come to an end does not wait for another key, and says so without the one that it has. A service
