@@ -14,7 +14,7 @@ import (
 const (
 	maxExplained = 100 // similar items with reasons in a request: each has its text encoded
 	maxReasons   = 10  // n-grams of an answer
-	// sameVector is the lowest cosine of an embedding in the index, in eight bits, and the same embedding as a float.
+	// sameVector is the lowest cosine of an embedding in the index, in twelve bits, and the same embedding as a float.
 	sameVector = 0.999
 )
 
@@ -22,7 +22,7 @@ const (
 // Views that are of n-grams: bag, linear and lsa.
 type Parts struct {
 	Views []ViewPart `json:"views"`
-	// Rounding is what the cosine differs by, since the index knows vectors in eight bits.
+	// Rounding is what the cosine differs by, since the index knows vectors in twelve bits.
 	Rounding float64 `json:"rounding"`
 	// NGrams of the answer's text that add or take most, these first.
 	NGrams []NGramPart `json:"ngrams"`

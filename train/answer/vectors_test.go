@@ -149,7 +149,7 @@ func TestVectorsFollowTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := vector(of.NodeID) // in eight bits
+	got := vector(of.NodeID) // in twelve bits
 	if !(numeric.Cosine(got, want[0].Vector) > 0.999) || !(numeric.Cosine(got, before[0].Vector) < 0.9) {
 		t.Errorf("the node has %v, at the cut %v, want %v", got, before[0].Vector, want[0].Vector)
 	}

@@ -41,6 +41,7 @@ type block struct {
 	handles [blockRows]int32
 	scales  [blockRows]float32
 	codes   []int8 // blockRows × width
+	fine    []byte // blockRows × width / 2
 }
 
 // New returns an index that is searched as a whole.
@@ -141,11 +142,11 @@ func (x *Index) intern(id string) int32 {
 func (x *Index) add(h, c int32, v []float32) {
 	in := &x.cells[c]
 	if int(in.n) == len(in.blocks)*blockRows {
-		in.blocks = append(in.blocks, &block{codes: make([]int8, blockRows*x.width)})
+		in.blocks = append(in.blocks, &block{codes: make([]int8, blockRows*x.width), fine: make([]byte, blockRows*x.width/2)})
 	}
 	b, row := in.locate(in.n)
 	b.handles[row] = h
-	b.scales[row] = encode(b.row(row, x.width), v)
+	b.scales[row] = encode(b.row(row, x.width), b.fineRow(row, x.width), v)
 	x.where[h] = place{c, in.n}
 	in.n++
 	x.has[h/64] |= 1 << (h % 64)
@@ -164,6 +165,7 @@ func (x *Index) drop(h int32) {
 	from, j := in.locate(in.n)
 	to.handles[i], to.scales[i] = from.handles[j], from.scales[j]
 	copy(to.row(i, x.width), from.row(j, x.width))
+	copy(to.fineRow(i, x.width), from.fineRow(j, x.width))
 	x.where[to.handles[i]] = at
 	if int(in.n) == (len(in.blocks)-1)*blockRows {
 		in.blocks[len(in.blocks)-1] = nil
@@ -179,16 +181,25 @@ func (c *cell) locate(n int32) (b *block, row int) { return c.blocks[n/blockRows
 // row is the codes of a row.
 func (b *block) row(r, width int) []int8 { return b.codes[r*width : (r+1)*width] }
 
+// fineRow is what the codes of a row leave.
+func (b *block) fineRow(r, width int) []byte { return b.fine[r*width/2 : (r+1)*width/2] }
+
 // Vector writes the vector of an id, as it is stored, to v, and reports whether there is one.
 func (x *Index) Vector(id string, v []float32) bool {
 	h, known := x.handle[id]
 	if !known || !isIn(x.has, h) {
 		return false
 	}
+	x.vector(h, v)
+	return true
+}
+
+// vector writes that of a handle that has one.
+func (x *Index) vector(h int32, v []float32) {
 	at := x.where[h]
 	b, row := x.cells[at.cell].locate(at.n)
+	fine := b.fineRow(row, x.width)
 	for i, c := range b.row(row, x.width)[:x.dim] {
-		v[i] = float32(c) * b.scales[row]
+		v[i] = (float32(c) + float32(fineAt(fine, i))/16) * b.scales[row]
 	}
-	return true
 }

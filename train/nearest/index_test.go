@@ -46,7 +46,7 @@ func TestLargestProductFits(t *testing.T) {
 		numeric.Normalize(v)
 		query, codes, out := make([]int16, padded(dim)), make([]int8, padded(dim)), make([]int32, 1)
 		scale := round(query, v)
-		scale *= encode(codes, v)
+		scale *= encode(codes, nil, v)
 		products(out, query, codes)
 		if cosine := float64(out[0]) * float64(scale); math.Abs(cosine-1) > 1e-4*math.Sqrt(float64(dim)) {
 			t.Errorf("dim %d: the cosine of a vector with itself is %v", dim, cosine)
@@ -116,7 +116,7 @@ func exact(ids []string, vectors, query []float32, k int) (out []Neighbour) {
 	return out[:min(k, len(out))]
 }
 
-// A small index finds what an exact search in float64 finds, but for pairs that the codes cannot tell apart.
+// A small index finds what an exact search in float64 finds, but for pairs that twelve bits cannot tell apart.
 func TestSearchIsExactUpToTheCodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	const n, dim, k = 2000, 100, 10 // 100: not a multiple of 16
@@ -131,7 +131,7 @@ func TestSearchIsExactUpToTheCodes(t *testing.T) {
 			t.Fatalf("%d answers, want %d", len(got), k)
 		}
 		for i := range got {
-			if math.Abs(float64(got[i].Cosine-want[i].Cosine)) > 0.005 {
+			if math.Abs(float64(got[i].Cosine-want[i].Cosine)) > 0.0005 {
 				t.Errorf("query %d, rank %d: %v, want %v", q, i, got[i], want[i])
 			}
 			if slices.ContainsFunc(want, func(w Neighbour) bool { return w.ID == got[i].ID }) {
@@ -139,7 +139,7 @@ func TestSearchIsExactUpToTheCodes(t *testing.T) {
 			}
 		}
 	}
-	if recall := float64(hits) / (100 * k); recall < 0.97 {
+	if recall := float64(hits) / (100 * k); recall < 0.99 {
 		t.Errorf("recall@%d %.3f", k, recall)
 	}
 }
@@ -239,6 +239,34 @@ func TestProbesAreMeasured(t *testing.T) {
 	}
 }
 
+// A stored number is off by a sixteenth of a step at most, and more vectors alike than a search keeps candidates for
+// are answered by id.
+func TestVectorsAreStoredInTwelveBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	const n, dim = 3000, 37
+	x, ids := New(dim), names(n)
+	vectors := clustered(rng, n, dim, 1, 0.01)
+	fill(t, x, ids, vectors)
+	got := make([]float32, dim)
+	for i, id := range ids {
+		want := vectors[i*dim : (i+1)*dim]
+		x.Vector(id, got)
+		for j := range want {
+			if off := math.Abs(float64(got[j] - want[j])); off > float64(largest(want))/127/16*1.001 {
+				t.Fatalf("number %d of vector %d: %v, want %v", j, i, got[j], want[j])
+			}
+		}
+		copy(vectors[i*dim:(i+1)*dim], vectors[:dim])
+	}
+	fill(t, x, ids, vectors)
+	slices.Sort(ids)
+	for i, g := range x.Search(vectors[:dim], 20, nil, nil) {
+		if g.ID != ids[i] || math.Abs(float64(g.Cosine-1)) > 1e-4 {
+			t.Errorf("rank %d of equal vectors: %v, want %s", i, g, ids[i])
+		}
+	}
+}
+
 func TestSmallAndOddIndexes(t *testing.T) {
 	x := New(3)
 	x.Calibrate()
@@ -247,7 +275,7 @@ func TestSmallAndOddIndexes(t *testing.T) {
 	}
 	fill(t, x, []string{"a", "zero"}, []float32{2, 0, 0, 0, 0, 0})
 	if got := x.Search([]float32{1, 0, 0}, 5, nil, nil); len(got) != 1 || got[0].ID != "a" ||
-		math.Abs(float64(got[0].Cosine-1)) > 1e-3 {
+		math.Abs(float64(got[0].Cosine-1)) > 1e-4 {
 		t.Errorf("got %v, want a alone", got)
 	}
 	for name, got := range map[string][]Neighbour{

@@ -46,7 +46,7 @@ func (x *Index) Search(query []float32, k int, in []uint64, lengths func(handle 
 		}
 	case in == nil:
 		for i, c := range x.order(unit) {
-			if i >= x.probes && s.found.full() {
+			if i >= x.probes && s.best.full() {
 				break
 			}
 			s.scan(c.cell)
@@ -64,18 +64,41 @@ type search struct {
 	scale   float32
 	in      []uint64
 	lengths func(handle int32) float32
-	found   top
+	best    top         // scores by the codes
+	near    []candidate // all that may be among the best
+	trimAt  int         // candidates
+}
+
+// candidate is a row, and the most that its score can be.
+type candidate struct {
+	block *block
+	row   int
+	score float32 // by the codes
+	most  float32
 }
 
 func (x *Index) newSearch(unit []float32, k int, in []uint64) *search {
-	s := &search{Index: x, query: make([]int16, x.width), in: in, found: top{k: min(k, x.vectors)}}
+	s := &search{Index: x, query: make([]int16, x.width), in: in, best: top{k: min(k, x.vectors)}, trimAt: 1024}
 	s.scale = round(s.query, unit)
 	return s
 }
 
+// done compares the query with all that is stored of the candidates, and returns the best.
 func (s *search) done() []Neighbour {
-	slices.SortFunc(s.found.heap, better)
-	return s.found.heap
+	s.trim()
+	found := make([]Neighbour, len(s.near))
+	for i, c := range s.near {
+		rest := fineProduct(s.query, c.block.fineRow(c.row, s.width))
+		// These conversions, too, keep processors from rounding once where others round twice.
+		more := float32(float32(rest) * (c.block.scales[c.row] * s.scale / 16))
+		h := c.block.handles[c.row]
+		if s.lengths != nil {
+			more = float32(more * s.lengths(h))
+		}
+		found[i] = Neighbour{s.ids[h], c.score + more}
+	}
+	slices.SortFunc(found, better)
+	return found[:min(s.best.k, len(found))]
 }
 
 // scanLikely looks into cells in order, until it is not likely that those left have an answer that is not found. It
@@ -88,8 +111,8 @@ func (s *search) scanLikely(order []ordered) (cells int) {
 	// Those that may be an answer can lie together, so their share is at least what it was in the last cells.
 	var latest float32
 	for i, c := range order {
-		if share := max(float32(rest)/float32(left), latest); rest == 0 || s.found.full() &&
-			!s.exceeds(Missed*float32(s.found.k), order[i:], i, s.found.heap[0].Cosine, share) {
+		if share := max(float32(rest)/float32(left), latest); rest == 0 || s.best.full() &&
+			!s.exceeds(Missed*float32(s.best.k), order[i:], i, s.best.least(), share) {
 			return i
 		}
 		if all := int(s.cells[c.cell].n); all > 0 {
@@ -161,14 +184,30 @@ func (s *search) compareAll() {
 	}
 }
 
-// offer makes a row an answer if it is among the best so far.
+// offer makes a row a candidate if it may be among the best so far: what its codes leave is nearly always worth less
+// than a step of them, 3.5 standard deviations.
 func (s *search) offer(b *block, r int, sum int32) {
-	score := float32(sum) * (b.scales[r] * s.scale)
+	score, step := float32(float32(sum)*(b.scales[r]*s.scale)), b.scales[r]
 	if s.lengths != nil {
-		score *= s.lengths(b.handles[r])
+		length := s.lengths(b.handles[r])
+		score, step = float32(score*length), float32(step*length)
 	}
-	if !s.found.full() || score >= s.found.heap[0].Cosine {
-		s.found.add(Neighbour{s.ids[b.handles[r]], score})
+	most := score + step
+	if s.best.full() && most < s.best.least() {
+		return
+	}
+	s.best.add(score)
+	s.near = append(s.near, candidate{b, r, score, most})
+	if len(s.near) == s.trimAt {
+		s.trim()
+		s.trimAt = max(s.trimAt, 2*len(s.near))
+	}
+}
+
+// trim drops the candidates that better ones have ruled out.
+func (s *search) trim() {
+	if s.best.full() {
+		s.near = slices.DeleteFunc(s.near, func(c candidate) bool { return c.most < s.best.least() })
 	}
 }
 
@@ -188,32 +227,35 @@ func better(a, b Neighbour) int {
 	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), cmp.Compare(a.ID, b.ID))
 }
 
-// top keeps the k best neighbours, the worst of them first (a heap).
+// top keeps the k best scores, the worst of them first (a heap).
 type top struct {
 	k    int
-	heap []Neighbour
+	heap []float32
 }
 
 func (t *top) full() bool { return len(t.heap) == t.k }
 
-func (t *top) add(n Neighbour) {
+// least is the worst of the k.
+func (t *top) least() float32 { return t.heap[0] }
+
+func (t *top) add(score float32) {
 	switch {
 	case !t.full():
-		t.heap = append(t.heap, n)
+		t.heap = append(t.heap, score)
 		for i := len(t.heap) - 1; i > 0; {
 			parent := (i - 1) / 2
-			if better(t.heap[i], t.heap[parent]) <= 0 {
+			if t.heap[i] >= t.heap[parent] {
 				break
 			}
 			t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
 			i = parent
 		}
-	case better(n, t.heap[0]) < 0:
-		t.heap[0] = n
+	case score > t.heap[0]:
+		t.heap[0] = score
 		for i := 0; ; {
 			worst := i
 			for child := 2*i + 1; child <= 2*i+2 && child < t.k; child++ {
-				if better(t.heap[child], t.heap[worst]) > 0 {
+				if t.heap[child] < t.heap[worst] {
 					worst = child
 				}
 			}

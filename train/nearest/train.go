@@ -169,12 +169,8 @@ func (x *Index) Calibrate() {
 // sample asks for the nearest of a vector of the index in all cells, and returns where in the order of the cells they
 // are. It counts how far the scores of all lie above those of their cells' centres.
 func (x *Index) sample(id string, counts *[ranks][steps]int) (cells []int) {
-	own := x.where[x.handle[id]]
-	b, row := x.cells[own.cell].locate(own.n)
 	unit := make([]float32, x.dim)
-	for i := range unit {
-		unit[i] = float32(b.codes[row*x.width+i])
-	}
+	x.vector(x.handle[id], unit)
 	numeric.Normalize(unit)
 	s := x.newSearch(unit, nearest+1, nil)
 	place := make([]int, len(x.cells)) // in the order, by cell
@@ -204,6 +200,6 @@ func (x *Index) sample(id string, counts *[ranks][steps]int) (cells []int) {
 // setCenters takes over centres, cells × dim.
 func (x *Index) setCenters(centers []float32) {
 	for c := range x.cells {
-		x.scales[c] = encode(x.centers[c*x.width:(c+1)*x.width], centers[c*x.dim:(c+1)*x.dim])
+		x.scales[c] = encode(x.centers[c*x.width:(c+1)*x.width], nil, centers[c*x.dim:(c+1)*x.dim])
 	}
 }
