@@ -183,7 +183,7 @@ func (o *options) find(ctx context.Context, changed []byte, file string) (f foun
 	}
 	defer done()
 	// What does not compile would be found by any test.
-	if out, err := o.command(ctx, "build", "-overlay", overlay, "./"+path.Dir(file)); err != nil {
+	if out, err := o.command(ctx, overlay, "build", "./"+path.Dir(file)); err != nil {
 		return f, fmt.Errorf("%w:\n%s", err, out)
 	}
 	if tests := named[file]; tests != nil {
@@ -241,13 +241,19 @@ const testTime = 10 * time.Minute
 func (o *options) test(ctx context.Context, overlay string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, testTime+time.Minute)
 	defer cancel()
-	return o.command(ctx, append([]string{"test", "-overlay", overlay, "-timeout", testTime.String()}, args...)...)
+	// What tests build is no input that the cache of results knows.
+	test := []string{"test", "-count=1", "-timeout", testTime.String()}
+	if args[0] == "-C" { // another module
+		test, args = append(args[:2:2], test...), args[2:]
+	}
+	return o.command(ctx, overlay, append(test, args...)...)
 }
 
-// command runs the go tool.
-func (o *options) command(ctx context.Context, args ...string) (string, error) {
+// command runs the go tool, and with the same overlay what tests build.
+func (o *options) command(ctx context.Context, overlay string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.tool, args...)
 	cmd.Dir = o.root
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

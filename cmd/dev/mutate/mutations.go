@@ -129,6 +129,22 @@ var mutations = []mutation{
 	{"stream/shard/facts.go", "what topics of one kind say is not written",
 		`	if further := byte(flags >> 8); further != 0 {`,
 		`	if further := byte(flags >> 8); further > 3 {`},
+	{"train/answer/freshness.go", "an answer as of the end knows one partition",
+		`			if end > 0 {`, `			if end > 0 && partition == 0 {`},
+	{"train/answer/freshness.go", "an answer lacks the record that it is to have seen",
+		`		if s.next[one.partition][one.topic] <= one.offset {`,
+		`		if s.next[one.partition][one.topic] < one.offset {`},
+	{"train/answer/freshness.go", "an answer does not wait to see what it is to have seen",
+		`			return h.catalog.covers(all, end)
+		case <-r`, `			return nil
+		case <-r`},
+	{"train/answer/freshness.go", "an answer says that it has read less",
+		`				all = append(all, offset{topic, partition, at - 1})`,
+		`				all = append(all, offset{topic, partition, max(0, at-2)})`},
+	{"train/answer/catalog.go", "a new generation lacks what came after its cut",
+		`		s.seq[shard] = g.Doc.Cut[shard]
+		if err`, `		s.seq[shard] = g.Doc.Cut[shard] + 1
+		if err`},
 	{"train/answer/freshness.go", "an answer as of the end lacks the newest record",
 		`				all = append(all, offset{topic, partition, end - 1})`,
 		`				all = append(all, offset{topic, partition, max(0, end-2)})`},
@@ -387,7 +403,8 @@ var named = map[string][]string{
 	"sink/checksum.go":                              verifyTests,
 	"ingest/owner/claim.go":                         {"./ingest/owner"},
 	"ingest/mirror/codec.go":                        {"./ingest/mirror"},
-	"train/answer/freshness.go":                     {"./cmd/internal/service", "-run", "^TestReadsAsOfTheEnd"},
+	"train/answer/freshness.go":                     freshTests,
+	"train/answer/catalog.go":                       freshTests,
 	"cmd/internal/service/membership/membership.go": {"./cmd/internal/service", "-run", "^TestWorkersThatPublish"},
 	"ingest/backfill/parquettype.go":                {"./ingest", "-run", "^FuzzTypes$"},
 	"ingest/jsonvalue/jsonvalue.go":                 {"./ingest", "-run", "^FuzzTypes$"},
@@ -402,5 +419,6 @@ var named = map[string][]string{
 
 var (
 	verifyTests = []string{"./cmd/internal/service", "-run", "^TestVerifyIdentifiesContents$"}
+	freshTests  = []string{"-C", "cmd/e2e", ".", "-run", "^TestReadsAsOfTheEnd"}
 	forgetTests = []string{"./cmd/internal/service", "-run", "^TestForgottenMeansGone$/^linear$"}
 )
