@@ -4,11 +4,11 @@
 //
 // # Scores
 //
-// A vector v is stored as v ≈ s·(c + f/16), with whole numbers c from −127 to 127 and f from −8 to 7, and a scale s of
-// its own. A query is rounded to whole numbers of up to 16 bits. It is compared with the codes c, and those vectors that
-// may be among the best by them with f, too: nearly all of the error of a cosine comes from f, about 0.00005 at 256
-// dimensions. Products of whole numbers are exact, so every processor gives the same scores. Among equal scores the
-// smaller id comes first.
+// A vector v is stored as v ≈ s·(c + f/16), with whole numbers c from −127 to 127 and f from −8 to 7, and a scale s
+// of its own. A query is rounded to whole numbers of up to 16 bits. It is compared with the codes c of vectors, and
+// with f where a vector may be among the best by c. So nearly all of the error of a cosine comes from f: about 0.00005
+// at 256 dimensions. Products of whole numbers are exact, so every processor gives the same scores. Among equal scores
+// the smaller id comes first.
 //
 // # Cells
 //

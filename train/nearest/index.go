@@ -142,7 +142,8 @@ func (x *Index) intern(id string) int32 {
 func (x *Index) add(h, c int32, v []float32) {
 	in := &x.cells[c]
 	if int(in.n) == len(in.blocks)*blockRows {
-		in.blocks = append(in.blocks, &block{codes: make([]int8, blockRows*x.width), fine: make([]byte, blockRows*x.width/2)})
+		size := blockRows * x.width
+		in.blocks = append(in.blocks, &block{codes: make([]int8, size), fine: make([]byte, size/2)})
 	}
 	b, row := in.locate(in.n)
 	b.handles[row] = h
