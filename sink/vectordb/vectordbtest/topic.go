@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -231,13 +232,22 @@ func (t *Topic) publish(s int, id string, seq int64) {
 	if t.rnd.IntN(12) == 0 {
 		r.Status = embedding.NoText
 	} else {
-		r.Vector = make([]float32, 4+g%3)
-		for i := range r.Vector {
-			r.Vector[i] = float32(t.rnd.IntN(64)-31) / 4
-		}
-		r.Vector[0] = float32(1 + t.rnd.IntN(9))
+		r.Vector = t.unit(4 + g%3)
 	}
 	t.sendNew(s, vectordb.Record{Record: r})
+}
+
+// unit draws a vector of length 1, as embeddings are: Qdrant makes others so.
+func (t *Topic) unit(dim int64) []float32 {
+	v, length := make([]float32, dim), 0.0
+	for i := range v {
+		v[i] = float32(1+t.rnd.IntN(64)) - 32.5
+		length += float64(v[i] * v[i])
+	}
+	for i := range v {
+		v[i] /= float32(math.Sqrt(length))
+	}
+	return v
 }
 
 // sendNew sends a record that a shard has not sent before.
