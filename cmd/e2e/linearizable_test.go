@@ -229,10 +229,8 @@ func (s *readShop) history(t *testing.T, seed uint64) {
 func (s *readShop) session(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	item := fmt.Sprint("own-", seed)
-	seen := 0
 	for written := 1; written <= 8; written++ {
-		known := s.put(t, item, written)
-		seen = written
+		known, seen := s.put(t, item, written), written
 		for range 3 {
 			code, prices, asOf := s.read(t, random.IntN(2), url.Values{"min_offset": {known}})
 			if code != http.StatusOK {
