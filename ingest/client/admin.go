@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -97,7 +96,11 @@ func (c *Client) createTopics(ctx context.Context, topics []kafka.TopicConfig) e
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(res.Errors)) {
-		if err := res.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+		switch err := res.Errors[name]; {
+		case errors.Is(err, kafka.TopicAuthorizationFailed): // brokers hide topics from users without the right
+			errs = append(errs, fmt.Errorf("kafka topic %q: the user may not describe it, or there is none, and the "+
+				"user may not create it: %w; see 'Rights in Kafka' in docs/OPERATIONS.md", name, err))
+		case err != nil && !errors.Is(err, kafka.TopicAlreadyExists):
 			errs = append(errs, fmt.Errorf("kafka: creating topic %q: %w", name, err))
 		}
 	}
@@ -138,7 +141,7 @@ type topic struct {
 func (c *Client) topics(ctx context.Context, names []string) (map[string]topic, error) {
 	res, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		return nil, fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err)
+		return nil, c.unread(err)
 	}
 	out := map[string]topic{}
 	for _, t := range res.Topics {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -48,7 +47,7 @@ func (c *Client) identify(ctx context.Context, topics []string) (map[string]Topi
 	}
 	res, err := req.RequestWith(ctx, franz)
 	if err != nil {
-		return nil, fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err)
+		return nil, c.unread(err)
 	}
 	out := map[string]TopicIdentity{}
 	for _, t := range res.Topics {
