@@ -25,7 +25,7 @@ FUZZTIME := 5s
 .DEFAULT_GOAL := help
 .PHONY: help build release image test test-all race lint fuzz generate quickstart \
 	bench bench-check bench-featurize bench-xrlinear bench-bert bench-encode bench-similar bench-loader bench-stream \
-	bench-freshness bench-load bench-million kafka-up kafka-down s3-up s3-down spec \
+	bench-freshness bench-questions bench-load bench-million kafka-up kafka-down s3-up s3-down spec \
 	test-page test-packages test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
@@ -99,6 +99,9 @@ bench-stream: ## topic to Parquet beside other tools, on real servers (Java, Mav
 
 bench-freshness: ## time from a change to its embedding on the sink topic
 	cmd/bench/stream/run freshness
+
+bench-questions: ## filtered questions while attributes change
+	cmd/bench/stream/run questions
 
 bench-load: ## first load of a million nodes and five million edges from files
 	go run ./cmd/bench/stream load

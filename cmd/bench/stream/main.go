@@ -3,6 +3,7 @@
 //
 //	cmd/bench/stream/run throughput   records from topic to committed Parquet, beside a bare consumer and other tools
 //	cmd/bench/stream/run freshness    from a produced change to its embedding on the sink topic
+//	cmd/bench/stream/run questions    filtered questions while attributes change
 //	cmd/bench/stream/run million      three workers, one of them killed, on a large graph, with checks
 //
 // This needs no servers, and no Java:
@@ -38,6 +39,7 @@ import (
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"throughput": throughput,
 	"freshness":  freshness,
+	"questions":  questions,
 	"million":    million,
 	"load":       load,
 	"worker":     worker,
@@ -47,7 +49,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr,
-			"usage: stream throughput|freshness|million|load [flags]   (see cmd/bench/stream/run)")
+			"usage: stream throughput|freshness|questions|million|load [flags]   (see cmd/bench/stream/run)")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

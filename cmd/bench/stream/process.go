@@ -109,6 +109,11 @@ func (p *place) giantstreamRun(ctx context.Context, l pipeline, log string) (*pr
 	if err != nil {
 		return nil, err
 	}
-	return start(exec.CommandContext(ctx, filepath.Join(p.tools, "giantstream"), "run", "-c", file),
-		filepath.Join(p.dir, log))
+	return p.run(ctx, file, log)
+}
+
+// run starts giantstream run with a configuration.
+func (p *place) run(ctx context.Context, file, log string, flags ...string) (*process, error) {
+	return start(exec.CommandContext(ctx, filepath.Join(p.tools, "giantstream"),
+		append([]string{"run", "-c", file}, flags...)...), filepath.Join(p.dir, log))
 }
