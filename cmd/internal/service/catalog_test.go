@@ -263,7 +263,8 @@ func reasonsAreServed(t *testing.T, cfg *config.Config) {
 		}
 	}
 	eventually(t, "the texts are read for reasons", func() bool {
-		code, body := ask(t, cfg, "GET", "/similar/node-003?explain=true&k=100", "")
+		code, body := ask(t, cfg, "POST", "/similar",
+			`{"like":[{"id":"node-003"},{"id":"node-010"}],"explain":true,"k":100}`)
 		if code != 200 && code != 503 {
 			t.Fatalf("%d %s", code, body)
 		}
