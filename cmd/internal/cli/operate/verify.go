@@ -94,7 +94,7 @@ found is looked at twice, so verify may run beside a pipeline.`,
 	cmd.Flags().BoolVar(&opts.Deep, "deep", false, "compute the graphs of all generations again from the rows")
 	cmd.Flags().BoolVar(&opts.Repair, "repair", false, "repair what can be made again (stop the pipeline first)")
 	cmd.Flags().StringSliceVar(&against, "against", nil,
-		"compare the rows with the input `topics` (nodes and edges, as configured), record by record")
+		"compare the rows with the input topics, record by record: all of `NODES,EDGES`… as they are configured")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -125,8 +125,8 @@ func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Opt
 	}
 	inputs := wiring.TopicsOf(p.Config).Given()
 	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(inputs))) {
-		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s; give all",
-			strings.Join(named, ","), strings.Join(inputs, " and "))
+		return nil, fmt.Errorf("--against %s: the graph is stated by other topics; give all: --against %s",
+			strings.Join(named, ","), strings.Join(inputs, ","))
 	}
 	in, detach, err := wiring.OpenSource(ctx, p.Config, p.Identity.Inputs, p.Log)
 	if err != nil {
