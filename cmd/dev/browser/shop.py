@@ -110,9 +110,14 @@ def check(page, url, width, scheme, screenshots):
 
     # What is found is text, whatever it has in it, and leads to the item.
     assert page.locator("#found li").count() == 8
+    use("#where", "price<2")
+    use("#words", "hostile zeppelin tent")
+    page.keyboard.press("Enter")
+    said("found", "price 1 ·")
     row = page.locator("#found li").filter(has_text="window.hacked")
     assert row.count() == 1, page.inner_text("#found")
     assert HOSTILE in row.inner_text() and "price 1 · stock 5" in row.inner_text()
+    use("#where", "price>0")
     row.locator("button").focus()
     page.keyboard.press("Enter")
     said("similar", "cosine")
