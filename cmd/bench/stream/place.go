@@ -80,6 +80,7 @@ type pipeline struct {
 	nodes, edges string // topics
 	shards       int
 	window       string
+	listen       string // http.listen
 	// worker distinguishes the workers of one pipeline: each has a state directory of its own.
 	worker string
 	// session is the group's session timeout, 0 for the default.
@@ -102,10 +103,10 @@ kafka:
   session_timeout: %[11]v
   topics: {nodes: %[7]s, edges: %[8]s, embeddings: %[1]s.embeddings}
 window: {time: %[9]s}
-http: {listen: ""}
+http: {listen: "%[12]s"}
 log: {level: warn, format: text}
 %[10]s`, l.name, p.bucket, p.endpoint, p.stateDir(l), l.shards, quoted, l.nodes, l.edges, l.window, l.more,
-		cmp.Or(l.session, 10*time.Second)), 0o600)
+		cmp.Or(l.session, 10*time.Second), l.listen), 0o600)
 }
 
 func (p *place) stateDir(l pipeline) string { return filepath.Join(p.dir, l.name+l.worker+"-state") }

@@ -104,16 +104,11 @@ func (p *process) during(ctx context.Context, f func(context.Context) error) err
 }
 
 // giantstreamRun starts the service proper for a pipeline.
-func (p *place) giantstreamRun(ctx context.Context, l pipeline, log string) (*process, error) {
+func (p *place) giantstreamRun(ctx context.Context, l pipeline, log string, flags ...string) (*process, error) {
 	file, err := p.configure(l)
 	if err != nil {
 		return nil, err
 	}
-	return p.run(ctx, file, log)
-}
-
-// run starts giantstream run with a configuration.
-func (p *place) run(ctx context.Context, file, log string, flags ...string) (*process, error) {
 	return start(exec.CommandContext(ctx, filepath.Join(p.tools, "giantstream"),
 		append([]string{"run", "-c", file}, flags...)...), filepath.Join(p.dir, log))
 }

@@ -38,7 +38,7 @@ func questions(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	l := pipeline{name: "asked", nodes: "asked.nodes", edges: "asked.edges", shards: shards, window: "1s",
+	l := pipeline{name: "asked", nodes: "asked.nodes", edges: "asked.edges", shards: shards, window: "1s", listen: listen,
 		// One generation, which serves throughout.
 		more: "train: {encoder: linear}\nrefresh: {min_changes: 1000000000}\nevaluate: {probe_rates: []}\n" +
 			"ingest: {attributes: {id: id, fields: [\"asked.prices/price:number\"]}}\n"}
@@ -52,19 +52,7 @@ func questions(ctx context.Context, args []string) error {
 	if err := a.prices(ctx); err != nil {
 		return err
 	}
-	file, err := p.configure(l)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	text = []byte(strings.Replace(string(text), `listen: ""`, fmt.Sprintf("listen: %q", listen), 1))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return err
-	}
-	if a.service, err = p.run(ctx, file, "asked.log", "--roles", "stream,refresh,embed,serve"); err != nil {
+	if a.service, err = p.giantstreamRun(ctx, l, "asked.log", "--roles", "stream,refresh,embed,serve"); err != nil {
 		return err
 	}
 	defer a.service.stop()
