@@ -38,7 +38,8 @@ func questions(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	l := pipeline{name: "asked", nodes: "asked.nodes", edges: "asked.edges", shards: shards, window: "1s", listen: listen,
+	l := pipeline{name: "asked", nodes: "asked.nodes", edges: "asked.edges",
+		shards: shards, window: "1s", listen: listen,
 		// One generation, which serves throughout.
 		more: "train: {encoder: linear}\nrefresh: {min_changes: 1000000000}\nevaluate: {probe_rates: []}\n" +
 			"ingest: {attributes: {id: id, fields: [\"asked.prices/price:number\"]}}\n"}
