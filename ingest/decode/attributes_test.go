@@ -139,6 +139,15 @@ func TestDecimalComma(t *testing.T) {
 		!strings.Contains(fault.Message, "the type decimal-comma reads it") {
 		t.Errorf("a number with a comma: %v", fault)
 	}
+	d, err = decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"t"},
+		Attributes: []decode.Attribute{attribute(t, "active:boolean")}}, attributeLimits, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, fault := attributesOf(d, `{"id":1,"t":"x","active":"ja"}`); fault == nil ||
+		!strings.Contains(fault.Message, `active is "ja"; it must be true or false; the type string`) {
+		t.Errorf("a word where a boolean is due: %v", fault)
+	}
 }
 
 // Times as shops and spreadsheets write them. What can be read in two ways is refused.
