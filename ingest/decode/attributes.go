@@ -247,7 +247,7 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		case v.kind == kindFalse, v.kind == kindString && bytes.EqualFold(v.raw, []byte("false")):
 			return append(b, "false"...), nil
 		case v.kind == kindString || v.kind == kindNumber:
-			return b, faultf(BadType, "attribute %s is %s; it must be true or false; the type string keeps it as it is written",
+			return b, faultf(BadType, "attribute %s is %s; it must be true or false; the type string keeps it as it is",
 				a.Name, quote(string(v.raw)))
 		}
 		return b, wrong()
