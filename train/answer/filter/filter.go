@@ -17,12 +17,15 @@ import (
 // Op is what an Expr does.
 type Op string
 
-// The operators. Those from Equal on compare an attribute with Values.
+// The operators that join filters.
 const (
 	And Op = "and"
 	Or  Op = "or"
 	Not Op = "not"
+)
 
+// The operators that compare an attribute with Values.
+const (
 	Equal    Op = "="
 	Unequal  Op = "!="
 	In       Op = "in"
@@ -34,6 +37,9 @@ const (
 	Begins   Op = "^="       // a string, or an element of a list
 	Exists   Op = "exists"
 )
+
+// comparisons are the operators that compare, as messages name them.
+var comparisons = []Op{Equal, Unequal, Less, AtMost, More, AtLeast, Begins, In, Contains, Exists}
 
 // Bounds of a filter.
 const (
@@ -156,17 +162,20 @@ func (e *Expr) write(b *strings.Builder) {
 		e.Of[0].writeWithin(b, e.Of[0].Op == And || e.Of[0].Op == Or)
 		return
 	}
-	if strings.ContainsFunc(e.Attribute, func(r rune) bool { return !inWord(r) }) || keyword(e.Attribute) != "" ||
-		e.Attribute == "" {
+	if wordLen(e.Attribute) < len(e.Attribute) || keyword(e.Attribute) != "" || e.Attribute == "" {
 		writeString(b, e.Attribute)
 	} else {
 		b.WriteString(e.Attribute)
+	}
+	op := string(e.Op)
+	if wordLen(op) > 0 {
+		op = " " + op + " "
 	}
 	switch e.Op {
 	case Exists:
 		b.WriteString(" exists")
 	case In:
-		b.WriteString(" in (")
+		b.WriteString(op + "(")
 		for i, v := range e.Values {
 			if i > 0 {
 				b.WriteString(", ")
@@ -174,11 +183,8 @@ func (e *Expr) write(b *strings.Builder) {
 			writeValue(b, v)
 		}
 		b.WriteString(")")
-	case Contains:
-		b.WriteString(" contains ")
-		writeValue(b, e.Values[0])
 	default:
-		b.WriteString(string(e.Op))
+		b.WriteString(op)
 		writeValue(b, e.Values[0])
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +37,9 @@ func TestForms(t *testing.T) {
 			`{"attribute":"brand","op":"in","value":["O'Neill","a \"b\" \\"]}`},
 		`'not'=1 and tags contains "ä,b"`: {`"not"=1 and tags contains "ä,b"`,
 			`{"and":[{"attribute":"not","op":"=","value":1},{"attribute":"tags","op":"contains","value":"ä,b"}]}`},
+		`größe>=42 and "価格 (円)"<5000 and 'ÉTAT'^="neuf"`: {`größe>=42 and "価格 (円)"<5000 and ÉTAT^="neuf"`,
+			`{"and":[{"attribute":"größe","op":"\u003e=","value":42},{"attribute":"価格 (円)","op":"<","value":5000},` +
+				`{"attribute":"ÉTAT","op":"^=","value":"neuf"}]}`},
 	} {
 		e := parsed(t, short)
 		data, err := json.Marshal(e)
@@ -56,6 +62,25 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// Clients that are made of the page of the endpoints know every operator.
+func TestOpenAPIHasTheOperators(t *testing.T) {
+	page, err := os.ReadFile("../openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`"op": \{"enum": (\[.*?\])\}`).FindSubmatch(page)
+	if found == nil {
+		t.Fatal("openapi.json has no operators")
+	}
+	var has []Op
+	if err := json.Unmarshal(found[1], &has); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(has, comparisons) {
+		t.Errorf("openapi.json has %q, filters have %q", has, comparisons)
+	}
+}
+
 // What is wrong is told with its place.
 func TestFaults(t *testing.T) {
 	deep := strings.Repeat("not ", 40) + "a=1"
@@ -69,6 +94,8 @@ func TestFaults(t *testing.T) {
 		`price<5 stock>0`:   `column 9: "stock" after a complete filter`,
 		`price==5`:          `column 7: "=" where a value is due`,
 		`price~5`:           `column 6: '~' means nothing here`,
+		`größe 5`:           `column 9: "5" where an operator is due: =, !=, <`,
+		`a "="5`:            `column 3: "=" where an operator is due`,
 		`price and`:         `column 7: "and" where an operator is due`,
 		`and=5`:             `column 1: "and" where an attribute is due`,
 		`(price<5`:          `column 9: the end where ) is due`,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 )
 
 // document is a filter in JSON: one of and, or and not, or an attribute with an operator, and with a value but for
@@ -93,7 +92,7 @@ func (d *document) comparison(b *budget) (*Expr, error) {
 	e := &Expr{Op: d.Op, Attribute: *d.Attribute}
 	list, isList := d.Value.([]any)
 	switch {
-	case !slices.Contains([]Op{Equal, Unequal, In, Less, AtMost, More, AtLeast, Contains, Begins, Exists}, e.Op):
+	case !compares(e.Op):
 		return nil, fault(0, "%s: %q is no operator", e.Attribute, e.Op)
 	case (e.Op == Exists) != (d.Value == nil) || (e.Op == In) != (isList && len(list) > 0):
 		return nil, fault(0, "%s: in has a list of values, exists has none, all others have one value", e.Attribute)

@@ -2,8 +2,10 @@ package filter
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -58,10 +60,28 @@ func (p *parser) said() string {
 	return strconv.Quote(p.text)
 }
 
-func inWord(r rune) bool {
-	return r == '_' || r == '-' || r == '+' || r == '.' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' ||
-		r >= 'a' && r <= 'z'
+// wordLen returns how many bytes of s, from its begin, are a word: a name in any language, a number or a keyword.
+func wordLen(s string) int {
+	n := strings.IndexFunc(s, func(r rune) bool {
+		return !unicode.In(r, unicode.Letter, unicode.Mark, unicode.Number) && !strings.ContainsRune("_-+.", r)
+	})
+	if n < 0 {
+		return len(s)
+	}
+	return n
 }
+
+// symbols are the tokens that are neither words nor strings, the longer before those that they begin with.
+var symbols = func() []string {
+	all := []string{"(", ")", ","}
+	for _, op := range comparisons {
+		if wordLen(string(op)) == 0 {
+			all = append(all, string(op))
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
+}()
 
 // next reads a token.
 func (p *parser) next() error {
@@ -71,18 +91,14 @@ func (p *parser) next() error {
 		p.kind, p.text = end, ""
 		return nil
 	}
-	switch c := p.rest[0]; {
-	case c == '"' || c == '\'':
+	if c := p.rest[0]; c == '"' || c == '\'' {
 		return p.nextString(c)
-	case inWord(rune(c)):
-		n := strings.IndexFunc(p.rest, func(r rune) bool { return !inWord(r) })
-		if n < 0 {
-			n = len(p.rest)
-		}
+	}
+	if n := wordLen(p.rest); n > 0 {
 		p.take(word, n)
 		return nil
 	}
-	for _, s := range []string{"<=", ">=", "!=", "^=", "<", ">", "=", "(", ")", ","} {
+	for _, s := range symbols {
 		if strings.HasPrefix(p.rest, s) {
 			p.take(symbol, len(s))
 			return nil
@@ -118,12 +134,24 @@ func (p *parser) nextString(quote byte) error {
 
 // keyword returns the keyword that a word is, "" for none.
 func keyword(s string) string {
-	switch s := strings.ToLower(s); s {
-	case "and", "or", "not", "in", "contains", "exists", "true", "false":
+	s = strings.ToLower(s)
+	if slices.Contains([]string{string(And), string(Or), string(Not), "true", "false"}, s) || compares(Op(s)) {
 		return s
 	}
 	return ""
 }
+
+// anyOf names the operators as a choice.
+func anyOf(ops []Op) string {
+	names := make([]string, len(ops))
+	for i, op := range ops {
+		names[i] = string(op)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func compares(op Op) bool { return slices.Contains(comparisons, op) }
 
 func (p *parser) atKeyword(keywordOf string) bool {
 	return p.kind == word && keyword(p.text) == keywordOf
@@ -192,11 +220,8 @@ func (p *parser) comparison() (*Expr, error) {
 	if p.kind == word {
 		e.Op = Op(keyword(p.text))
 	}
-	switch {
-	case p.kind == word && (e.Op == In || e.Op == Contains || e.Op == Exists):
-	case p.kind == symbol && strings.ContainsAny(p.text, "<=>"):
-	default:
-		return nil, p.fault("%s where an operator is due: =, !=, <, <=, >, >=, ^=, in, contains or exists", p.said())
+	if p.kind == quoted || !compares(e.Op) {
+		return nil, p.fault("%s where an operator is due: %s", p.said(), anyOf(comparisons))
 	}
 	err := p.next()
 	switch {
