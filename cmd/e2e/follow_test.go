@@ -93,6 +93,18 @@ func (p *process) wait(signal os.Signal, at alarm) (code int) {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// await follows the process until its log has a message.
+func (p *process) await(message string) {
+	p.t.Helper()
+	for line := range p.lines {
+		p.follow(line)
+		if strings.Contains(line, message) {
+			return
+		}
+	}
+	p.t.Fatalf("the process ended without %q\n%s", message, p.log())
+}
+
 // follow notes a line of the log and returns the stage that it ends, if it does.
 func (p *process) follow(line string) (string, bool) {
 	if line == "" {

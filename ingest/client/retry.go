@@ -3,6 +3,9 @@ package client
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"net"
 	"slices"
 	"time"
 
@@ -55,4 +58,26 @@ func IsRetryable(err error) bool {
 		return code.Temporary() || slices.Contains(retryableCodes, code)
 	}
 	return !slices.ContainsFunc(settledErrors, func(settled error) bool { return errors.Is(err, settled) })
+}
+
+// PollThrough is retry.Poll for what waits for brokers to have done something: it goes on while they are away, or move
+// their leaders, for longer than a request waits, and says so in the log.
+func PollThrough(ctx context.Context, longest time.Duration, log *slog.Logger, done func() (bool, error)) error {
+	return retry.Poll(ctx, longest, func() (bool, error) {
+		ok, err := done()
+		if err != nil && ctx.Err() == nil && isOutage(err) {
+			log.Warn("the brokers do not answer, trying again until they do", "error", err)
+			return false, nil
+		}
+		return ok, err
+	})
+}
+
+func isOutage(err error) bool {
+	if !IsRetryable(err) {
+		return false
+	}
+	_, answered := errors.AsType[kafka.Error](err)
+	_, network := errors.AsType[net.Error](err)
+	return answered || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

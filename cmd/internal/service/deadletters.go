@@ -32,8 +32,12 @@ func (c DeadLetterCount) String() string {
 }
 
 // DeadLetters counts the pipeline's dead letters that are open.
-func (s *Service) DeadLetters(ctx context.Context) (DeadLetterCount, error) {
-	return CountDeadLetters(ctx, s.client, s.topics.DeadLetters)
+func (s *Service) DeadLetters(ctx context.Context) (count DeadLetterCount, err error) {
+	err = client.PollThrough(ctx, publishedPoll, s.log, func() (bool, error) {
+		count, err = CountDeadLetters(ctx, s.client, s.topics.DeadLetters)
+		return true, err
+	})
+	return count, err
 }
 
 // CountDeadLetters counts the letters on a topic that are open or dismissed.

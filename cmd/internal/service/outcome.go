@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/service/ingesting"
-	"giantstream/internal/retry"
+	"giantstream/ingest/client"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
@@ -39,7 +39,7 @@ func (s *Service) WaitPublished(ctx context.Context) error {
 	g := s.served.Number()
 	s.live.Progress.Stage("publish embeddings", 0)
 	defer s.live.Progress.Done()
-	err := retry.Poll(ctx, publishedPoll, func() (bool, error) {
+	err := client.PollThrough(ctx, publishedPoll, s.log, func() (bool, error) {
 		if g > 0 && s.refresh.Damaged() >= g {
 			if _, _, err := s.refresh.UpToDate(ctx); err != nil {
 				return false, err

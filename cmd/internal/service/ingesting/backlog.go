@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"giantstream/internal/retry"
+	"giantstream/ingest/client"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
 )
@@ -16,11 +16,11 @@ import (
 const drainPoll = 200 * time.Millisecond
 
 // Drain returns once everything that was sent to the input topics before the call is committed, by
-// any worker. Until then the shards of this process commit as soon as they have caught up. The end
-// offsets are read after the manifests. When the manifests reach them, the pipeline itself sends
-// nothing more: only edges make mirror records, and a shard flushes the mirror records before it
-// creates the manifest that covers the edges. Records of repartitioned topics count as open until
-// they are copied.
+// any worker, however long brokers are away. Until then the shards of this process commit as soon as
+// they have caught up. The end offsets are read after the manifests. When the manifests reach them,
+// the pipeline itself sends nothing more: only edges make mirror records, and a shard flushes the
+// mirror records before it creates the manifest that covers the edges. Records of repartitioned topics
+// count as open until they are copied.
 func (in *Ingest) Drain(ctx context.Context) error {
 	in.finishing.Store(true)
 	in.draining.Add(1)
@@ -28,7 +28,7 @@ func (in *Ingest) Drain(ctx context.Context) error {
 	in.Progress.Stage("ingest", 0)
 	defer in.Progress.Done()
 	var reported, held int64
-	err := retry.Poll(ctx, drainPoll, func() (bool, error) {
+	err := client.PollThrough(ctx, drainPoll, in.Log, func() (bool, error) {
 		b, err := in.backlog(ctx)
 		done := max(reported, b.covered)
 		if in.Load { // nothing is committed before everything is read
