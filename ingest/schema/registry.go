@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -89,6 +90,9 @@ func (r *Registry) Err() error {
 // errUnknown: the registry has no such schema.
 var errUnknown = errors.New("the schema registry does not know it")
 
+// errNoSchema: a gateway or another server answers in the registry's place. Registries store no empty schema.
+var errNoSchema = errors.New("the answer has no schema; check the registry's URL, and what lies before it")
+
 // The registry's codes for an id without a schema, and for unknown subjects and versions that
 // references name. A 404 without one of these codes comes from some other server.
 // https://docs.confluent.io/platform/current/schema-registry/develop/api.html
@@ -122,7 +126,13 @@ func (r *Registry) fetch(ctx context.Context, id int) (*source, error) {
 }
 
 func (r *Registry) fetchAll(ctx context.Context, id int) (*source, error) {
+	if id > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: ids end at %d", errUnknown, math.MaxInt32) // Confluent's says so without a code
+	}
 	main, err := r.client.SchemaByID(ctx, id)
+	if err == nil && main.Schema == "" {
+		err = errNoSchema
+	}
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -140,6 +150,9 @@ func (r *Registry) resolve(ctx context.Context, s *source, refs []sr.SchemaRefer
 			return fmt.Errorf("%w: it refers to more than %d others", errUnknown, maxReferences)
 		}
 		got, err := r.client.SchemaByVersion(ctx, ref.Subject, ref.Version)
+		if err == nil && got.Schema.Schema == "" {
+			err = errNoSchema
+		}
 		if err != nil {
 			return fmt.Errorf("reference %q (subject %q, version %d): %w",
 				ref.Name, ref.Subject, ref.Version, r.explain(err))

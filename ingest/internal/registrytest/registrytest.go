@@ -5,8 +5,11 @@ package registrytest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -37,6 +40,7 @@ type Registry struct {
 	mu       sync.Mutex
 	schemas  []Schema
 	fail     int
+	instead  string
 	requests int
 }
 
@@ -64,6 +68,13 @@ func (r *Registry) Fail(status int) {
 	r.fail = status
 }
 
+// Answer answers every request with a text, as a gateway before the registry may; "" ends that.
+func (r *Registry) Answer(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.instead = text
+}
+
 // Requests counts the requests so far.
 func (r *Registry) Requests() int {
 	r.mu.Lock()
@@ -84,6 +95,9 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case r.fail != 0:
 		refuse(w, r.fail, 50001)
 		return
+	case r.instead != "":
+		_, _ = io.WriteString(w, r.instead)
+		return
 	}
 	for _, s := range r.schemas {
 		switch req.URL.Path {
@@ -92,7 +106,13 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	refuse(w, http.StatusNotFound, 40403)
+	code := 40403
+	if id, found := strings.CutPrefix(req.URL.Path, "/schemas/ids/"); found {
+		if _, err := strconv.ParseInt(id, 10, 32); err != nil {
+			code = 404 // as Confluent's, to which this is no path
+		}
+	}
+	refuse(w, http.StatusNotFound, code)
 }
 
 func refuse(w http.ResponseWriter, status, code int) {
