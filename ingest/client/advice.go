@@ -13,8 +13,12 @@ import (
 
 // unread says that brokers do not tell what topics they have, and what to look at.
 func (c *Client) unread(err error) error {
-	err = fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err)
-	if advice := adviceOn(err, c.transport.TLS != nil); advice != "" {
+	return c.advise(fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err))
+}
+
+// advise says behind an error what to look at, if brokers have refused the connection.
+func (c *Client) advise(err error) error {
+	if advice := adviceOn(err, c.encrypted); advice != "" {
 		return fmt.Errorf("%w; %s", err, advice)
 	}
 	return err

@@ -46,6 +46,7 @@ type SASL struct {
 type Client struct {
 	brokers   []string
 	addr      net.Addr
+	encrypted bool
 	transport *kafka.Transport
 	kafka     *kafka.Client
 	franz     franzClient // for requests that kafka-go lacks
@@ -66,20 +67,20 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	d := &dialer{tcp: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}, tls: o.TLS,
+		mechanism: mechanism, clientID: o.ClientID}
 	c := &Client{
 		brokers:     o.Brokers,
 		franz:       franzClient{options: franzOptions(o)},
 		addr:        kafka.TCP(o.Brokers...),
+		encrypted:   o.TLS != nil,
 		recordBytes: o.RecordBytes,
 		isolation:   kafka.ReadCommitted,
 		transport: &kafka.Transport{
-			Dial:        dial.DialContext,
+			Dial:        d.dial,
 			DialTimeout: 10 * time.Second,
 			IdleTimeout: time.Minute,
 			ClientID:    o.ClientID,
-			TLS:         o.TLS,
-			SASL:        mechanism,
 		},
 	}
 	if c.recordBytes == 0 {

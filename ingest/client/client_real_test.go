@@ -118,3 +118,20 @@ func TestRealSecurity(t *testing.T) {
 		})
 	}
 }
+
+// TestRealSessionsEnd: SCRAM-SHA-512 has sessions of 3 seconds on the test brokers, and a fetch waits for one.
+func TestRealSessionsEnd(t *testing.T) {
+	e := kafkatest.StartReal(t, 1)
+	c, err := client.New(client.Options{Brokers: strings.Split(os.Getenv("GIANTSTREAM_REAL_KAFKA_SASL"), ","),
+		TLS: trust(t), SASL: &client.SASL{Mechanism: "SCRAM-SHA-512", Username: os.Getenv("GIANTSTREAM_REAL_KAFKA_USER"),
+			Password: os.Getenv("GIANTSTREAM_REAL_KAFKA_PASSWORD")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for began := time.Now(); time.Since(began) < 8*time.Second; {
+		if _, err := c.Fetch(t.Context(), e.Topics.Nodes, 0, 0, 1<<20, time.Second); err != nil {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+	}
+}
