@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 )
 
 // ErrPartitions: an existing topic does not have the partitions it needs.
@@ -192,8 +193,8 @@ func (c *Client) listOffsets(
 	if err != nil {
 		return nil, err
 	}
-	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}, IsolationLevel: isolation}
 	out := map[string][]int64{}
+	var asking errgroup.Group
 	for _, t := range topics {
 		n := have[t].partitions
 		if n == 0 {
@@ -206,25 +207,36 @@ func (c *Client) listOffsets(
 			return nil, fmt.Errorf("kafka topic %q: its metadata have not arrived yet", t)
 		}
 		out[t] = make([]int64, n)
-		for p := range n {
-			req.Topics[t] = append(req.Topics[t], kafka.OffsetRequest{Partition: p, Timestamp: at})
+	}
+	for t, ends := range out {
+		for p := range ends {
+			asking.Go(func() error {
+				got, err := c.listOffset(ctx, t, p, isolation, at)
+				ends[p] = get(got)
+				return err
+			})
 		}
 	}
-	res, err := c.kafka.ListOffsets(ctx, req)
+	return out, asking.Wait()
+}
+
+// listOffset asks for one partition: where some of several fail, kafka-go does not keep why. It sends a request for
+// each partition in either case.
+func (c *Client) listOffset(
+	ctx context.Context, topic string, partition int, isolation kafka.IsolationLevel, at int64,
+) (got kafka.PartitionOffsets, err error) {
+	res, err := c.kafka.ListOffsets(ctx, &kafka.ListOffsetsRequest{IsolationLevel: isolation,
+		Topics: map[string][]kafka.OffsetRequest{topic: {{Partition: partition, Timestamp: at}}}})
+	if err == nil && len(res.Topics[topic]) == 1 {
+		got = res.Topics[topic][0]
+		err = got.Error
+	} else if err == nil {
+		err = errors.New("no answer")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka: listing offsets: %w", err)
+		return got, c.advise(fmt.Errorf("kafka: listing offsets of %s-%d: %w", topic, partition, err))
 	}
-	for _, t := range topics {
-		for _, p := range res.Topics[t] {
-			if p.Error != nil {
-				return nil, fmt.Errorf("kafka: listing offsets of %s-%d: %w", t, p.Partition, p.Error)
-			}
-			if p.Partition < len(out[t]) {
-				out[t][p.Partition] = get(p)
-			}
-		}
-	}
-	return out, nil
+	return got, nil
 }
 
 func noTopic(name string) error { return fmt.Errorf("kafka topic %q: %w", name, ErrNoTopic) }

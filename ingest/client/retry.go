@@ -38,9 +38,7 @@ var settledErrors = []error{
 // retryableCodes are answers of a broker that pass, in addition to those that kafka-go calls
 // temporary.
 var retryableCodes = []kafka.Error{
-	// kafka-go's answer when a request that was spread over several brokers broke off at one of
-	// them.
-	kafka.Unknown,
+	kafka.Unknown, // a broker's own failure
 	// A member that the coordinator has dropped, or that came during a rebalance, joins the group
 	// again.
 	kafka.UnknownMemberId, kafka.IllegalGeneration, kafka.RebalanceInProgress, kafka.MemberIDRequired,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,7 +72,9 @@ func TestSessionsAreRenewed(t *testing.T) {
 				}
 				continue
 			}
-			cluster.ControlKey(kmsg.SASLAuthenticate.Int16(), refuse)
+			cluster.ControlKey(kmsg.SASLAuthenticate.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+				return refusal(req), nil, true
+			})
 			err = retry.Poll(ctx, 16*time.Millisecond, func() (bool, error) {
 				_, err := kc.RoundTrip(&apiversions.Request{})
 				return false, err
@@ -82,8 +86,41 @@ func TestSessionsAreRenewed(t *testing.T) {
 	}
 }
 
-func refuse(req kmsg.Request) (kmsg.Response, error, bool) {
+func refusal(req kmsg.Request) kmsg.Response {
 	res := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 	res.ErrorCode = kerr.SaslAuthenticationFailed.Code
-	return res, nil, true
+	return res
+}
+
+// TestOffsetsSayWhyTheyFail: of several partitions, one is answered and one is asked for on a new connection, which
+// is refused as after a change of the password.
+func TestOffsetsSayWhyTheyFail(t *testing.T) {
+	cluster := secured(t, "PLAIN", "0")
+	refused := make(chan struct{})
+	var once sync.Once
+	logins := 0
+	cluster.ControlKey(kmsg.SASLAuthenticate.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if logins++; logins <= 2 { // for metadata, and for one partition
+			return nil, nil, false
+		}
+		once.Do(func() { close(refused) })
+		return refusal(req), nil, true
+	})
+	cluster.ControlKey(kmsg.ListOffsets.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		cluster.SleepControl(func() { <-refused })
+		return nil, nil, false
+	})
+	c, err := New(Options{Brokers: cluster.ListenAddrs(), SASL: &SASL{Mechanism: "PLAIN", Username: "u", Password: "p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = c.EndOffsets(ctx, "nodes")
+	if !errors.Is(err, kafka.SASLAuthenticationFailed) || !strings.Contains(err.Error(), "check kafka.sasl.username") {
+		t.Errorf("%v, want what to look at", err)
+	}
 }
