@@ -101,6 +101,9 @@ found is looked at twice, so verify may run beside a pipeline.`,
 
 func checkStore(ctx context.Context, p *command.Pipeline, opts verify.Options, against []string) (
 	*verification, error) {
+	if err := namesTopics(p, against); err != nil {
+		return nil, err // before a full store is read
+	}
 	found, graphs, err := verify.Store(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -112,22 +115,30 @@ func checkStore(ctx context.Context, p *command.Pipeline, opts verify.Options, a
 		v.Findings = []audit.Finding{} // an empty list in JSON
 	}
 	if len(against) > 0 {
-		v.Against, err = compareWithTopics(ctx, p, opts, against)
+		v.Against, err = compareWithTopics(ctx, p, opts)
 	}
 	return v, err
 }
 
-// compareWithTopics compares the rows with the input topics, of which people have named all that others state.
-func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Options, named []string) (
-	_ *verify.Differences, err error) {
+// namesTopics returns an error unless people have named all input topics that others state, or none.
+func namesTopics(p *command.Pipeline, named []string) error {
+	if len(named) == 0 {
+		return nil
+	}
 	if err := p.KnowsMapping(); err != nil {
-		return nil, err
+		return err
 	}
 	inputs := wiring.TopicsOf(p.Config).Given()
 	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(inputs))) {
-		return nil, fmt.Errorf("--against %s: the graph is stated by other topics; give all: --against %s",
+		return fmt.Errorf("--against %s: the graph is stated by other topics; give all: --against %s",
 			strings.Join(named, ","), strings.Join(inputs, ","))
 	}
+	return nil
+}
+
+// compareWithTopics compares the rows with the input topics.
+func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Options) (
+	_ *verify.Differences, err error) {
 	in, detach, err := wiring.OpenSource(ctx, p.Config, p.Identity.Inputs, p.Log)
 	if err != nil {
 		return nil, err
