@@ -125,7 +125,8 @@ type preparedRun struct {
 	mapped *preview.Preview // of the first records of the files, nil without files
 }
 
-// prepare loads the configuration, checks the flags and the first records of the files, and opens the store.
+// prepare loads the configuration, checks the flags, the first records of the files and the model that training starts
+// from, and opens the store.
 func (f *runFlags) prepare(ctx context.Context, a *command.App) (*preparedRun, error) {
 	if err := f.inputs.UseProfile(f.pipeline.Profile); err != nil {
 		return nil, err
@@ -149,6 +150,12 @@ func (f *runFlags) prepare(ctx context.Context, a *command.App) (*preparedRun, e
 	}
 	if r.mapped, err = f.inputs.CheckMapping(ctx, cfg, r.files); err != nil {
 		return nil, err
+	}
+	// A model that is named here, rather than by the store's last generation.
+	if named := f.pipeline.File != "" || f.encoder.ModelGiven(); named && (r.roles.Refresh || r.roles.Build) {
+		if err := wiring.SettingsOf(cfg).CheckModel(); err != nil {
+			return nil, command.UsageError(err)
+		}
 	}
 	level := cfg.Log.Level
 	if f.untilIdle && f.pipeline.File == "" {

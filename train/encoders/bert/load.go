@@ -17,7 +17,8 @@ func Load(dir fs.FS, b compute.Backend) (*Model, error) {
 	}
 	file, err := safetensors.OpenModel(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("bert: the weights must be in safetensors (a pytorch_model.bin is not read): %w", err)
+		return nil, fmt.Errorf("bert: the weights must be in safetensors, as save_pretrained writes them "+
+			"(pytorch_model.bin and ONNX are not read): %w", err)
 	}
 	if err != nil {
 		return nil, err

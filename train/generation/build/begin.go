@@ -110,6 +110,10 @@ func (w *Worker) document(ctx context.Context, g int64, cut map[int]int64, r Req
 	if err == nil || !errors.Is(err, generation.ErrNone) {
 		return doc, err
 	}
+	// Once there is a document, its generation is finished with its settings.
+	if err := r.Settings.CheckModel(); err != nil {
+		return nil, err
+	}
 	doc = &generation.Doc{Format: generation.DocFormat, Generation: g, Status: generation.Building,
 		Cut: maps.Clone(cut), Settings: r.Settings, QualityGate: cmp.Or(r.Gate, generation.GateWarn),
 		Because: r.Because, Created: w.Now().UTC()}

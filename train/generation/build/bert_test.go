@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -260,5 +261,34 @@ func TestBERTNeedsAModel(t *testing.T) {
 	if _, err := b.until(t.Context(), graphOf(100), nil, stages.Finish); err == nil ||
 		!strings.Contains(err.Error(), "train.bert.model") {
 		t.Errorf("without a model: %v, want an error that names the setting", err)
+	}
+}
+
+// A model that cannot be opened begins no generation, so that the next build may name another. One that has gone
+// since the generation was begun says how to go on.
+func TestModelThatCannotBeOpened(t *testing.T) {
+	race.SkipComputing(t)
+	store, log := &memstore.Store{}, graphOf(60)
+	b := plainBERT(store)
+	model := b.Settings.BERT.Model
+	b.Settings.BERT.Model = filepath.Join(t.TempDir(), "model")
+	if _, err := b.until(t.Context(), log, nil, stages.Finish); !errors.Is(err, fit.ErrModel) {
+		t.Fatalf("built from no directory: %v", err)
+	}
+	if begun, _, err := generation.Next(t.Context(), store); begun != nil || err != nil {
+		t.Fatalf("begun from no directory: %+v, %v", begun, err)
+	}
+	if err := os.CopyFS(b.Settings.BERT.Model, os.DirFS(model)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.until(t.Context(), log, nil, stages.Projection); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(b.Settings.BERT.Model); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.until(t.Context(), log, nil, stages.Finish); !errors.Is(err, fit.ErrModel) ||
+		!strings.Contains(err.Error(), "giantstream rebuild") {
+		t.Fatalf("built from a model that has gone: %v", err)
 	}
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 
 	"giantstream/internal/regular"
 	"giantstream/train"
 	"giantstream/train/encoders"
 	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/devices"
 	"giantstream/train/encoders/bert/wordpiece"
 	"giantstream/train/objectives/trainer"
@@ -120,25 +123,60 @@ func pretrainedBERT(t *Training) (train.Encoder, error) {
 	return e, errors.Join(tuner.Close(), e.SetPrecision(t.Settings.Precision))
 }
 
-// tuner opens the model that training starts from.
-func (t *Training) tuner() (*bert.Tuner, error) {
-	b := t.Settings.BERT
+// ErrModel: the model that training starts from cannot be opened.
+var ErrModel = errors.New("cannot open the model")
+
+// CheckModel opens the model that training starts from, if it starts from one, and closes it again: a build
+// comes to it only after hours.
+func (s Settings) CheckModel() error {
+	if !KindOf(s.Encoder).NeedsModel {
+		return nil
+	}
+	dir, pooling, err := s.BERT.start()
+	if err != nil {
+		return err
+	}
+	e, err := bert.Open(dir, devices.OrCPU(nil), bert.Options{Pooling: pooling, MaxTokens: s.BERT.MaxTokens})
+	if err != nil {
+		return fmt.Errorf("%w %s: %w", ErrModel, s.BERT.Model, err)
+	}
+	return e.Close()
+}
+
+// start returns the directory of the model that training starts from, and how its vectors are pooled.
+func (b *BERT) start() (fs.FS, compute.Pooling, error) {
 	if b == nil || b.Model == "" {
-		return nil, errors.New("the encoder bert needs a model to start from: " +
+		return nil, 0, errors.New("the encoder bert needs a model to start from: " +
 			"set train.bert.model to a Hugging Face directory")
 	}
 	pooling, err := encoders.Pooling(b.Pooling)
 	if err != nil {
+		return nil, 0, err
+	}
+	info, err := os.Stat(b.Model)
+	if err == nil && !info.IsDir() {
+		err = errors.New("it is no directory")
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w %s: %w", ErrModel, b.Model, err)
+	}
+	return regular.DirFS(b.Model), pooling, nil
+}
+
+// tuner opens the model that training starts from.
+func (t *Training) tuner() (*bert.Tuner, error) {
+	b := t.Settings.BERT
+	dir, pooling, err := b.start()
+	if err != nil {
 		return nil, err
 	}
-	dir := regular.DirFS(b.Model)
 	tokenizer, err := wordpiece.Load(dir)
 	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", b.Model, err)
+		return nil, fmt.Errorf("%w %s: %w", ErrModel, b.Model, err)
 	}
 	model, err := bert.Load(dir, devices.OrCPU(t.Resources.Device))
 	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", b.Model, err)
+		return nil, fmt.Errorf("%w %s: %w", ErrModel, b.Model, err)
 	}
 	return bert.NewTuner(model, tokenizer, bert.TuneOptions{
 		Pooling: pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens,

@@ -92,6 +92,9 @@ func (f *EncoderFlags) RegisterModel(c *cobra.Command) {
 		"directory of the pretrained model that bert starts from (config.json, vocab.txt, model.safetensors)")
 }
 
+// ModelGiven says whether --model was given.
+func (f *EncoderFlags) ModelGiven() bool { return f.model != "" }
+
 // Apply sets the fields of the configuration that flags were given for.
 func (f *EncoderFlags) Apply(cfg *config.Config) {
 	if f.kind != "" {

@@ -108,8 +108,10 @@ func Load(dir fs.FS) (*Tokenizer, error) {
 	switch {
 	case err == nil:
 		vocab = ParseVocab(data)
-	case !errors.Is(err, fs.ErrNotExist) || vocab == nil:
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
+	case vocab == nil:
+		return nil, fmt.Errorf("no tokenizer: neither %s nor %s is there: %w", vocabName, tokenizerName, err)
 	}
 	return New(vocab, o)
 }

@@ -125,7 +125,7 @@ func storeEncoder(ctx context.Context, t *work.Task, trained *fit.Trained, s *Sa
 		Projection: s.Projection, Seed: t.Doc.Settings.Seed, Space: space, Metrics: trained.Metrics,
 		Tensors: trained.Matcher.Tensors()})
 	if err != nil {
-		return c, explainDiverged(err)
+		return c, explain(err)
 	}
 	for info, err := range t.Store.List(ctx, prefix+"/", "") {
 		if err != nil {

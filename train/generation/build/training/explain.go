@@ -10,8 +10,12 @@ import (
 	"giantstream/train/generation/fit"
 )
 
-// explainDiverged adds to an error of a training that came to no numbers what can be done about it.
-func explainDiverged(err error) error {
+// explain adds to an error of a training what can be done about it, if it came to no numbers or to no model.
+func explain(err error) error {
+	if errors.Is(err, fit.ErrModel) {
+		return fmt.Errorf("%w; the generation was begun with it: put it there again, or drop the generation for one "+
+			"with the configuration's model ('giantstream rebuild')", err)
+	}
 	if errors.Is(err, train.ErrDiverged) || errors.Is(err, safetensors.ErrNotFinite) {
 		return fmt.Errorf("%w; the current generation stays: lower train.epochs, or choose another train.encoder, "+
 			"such as linear", err)

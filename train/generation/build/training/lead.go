@@ -36,7 +36,7 @@ func leadTraining(ctx context.Context, t *work.Task, in fit.Inputs, j *journal) 
 		Settings: t.Doc.Settings, Resources: r, Journal: l,
 		Share: func(net train.Sliced) train.Network { return together.New(net, l.group()) }})
 	if err != nil {
-		return nil, "", explainDiverged(err)
+		return nil, "", explain(err)
 	}
 	trained.Uninterrupted() // the same bytes, however often it was resumed
 	return trained, why, nil
