@@ -37,5 +37,5 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
 {{- define "giantstream.scheme" -}}
-{{- ternary "https" "http" (ne .Values.tls.secret "") -}}
+{{- if .Values.tls.secret }}https{{ else }}http{{ end -}}
 {{- end -}}
