@@ -107,26 +107,36 @@ type ordered struct {
 	score float32
 }
 
-// order returns the cells, those first whose centres are nearest to a unit vector.
+// order returns the cells, those first whose centres are nearest to a unit vector, by sixteen bits of the score. To sort
+// by comparisons takes longer than to look into the few cells that most queries need.
 func (x *Index) order(unit []float32) []ordered {
 	scores := make([]float32, len(x.cells))
 	if len(x.cells) > 1 {
 		x.scores(scores, unit)
 	}
-	keys := make([]uint64, len(scores)) // the score, descending, before the number of the cell
-	for c, s := range scores {
-		bits := math.Float32bits(s)
-		if s < 0 {
-			bits = ^bits
-		} else {
-			bits |= 1 << 31
-		}
-		keys[c] = uint64(^bits)<<32 | uint64(c)
+	keys, next := make([]uint64, len(scores)), make([]uint64, len(scores))
+	for c, s := range scores { // how far the score lies below 1, before the number of the cell
+		keys[c] = uint64(min(max(int((1-s)*(1<<15)), 0), math.MaxUint16))<<32 | uint64(c)
 	}
-	slices.Sort(keys)
+	for _, shift := range []int{32, 40} { // by the lower byte, then by the upper one
+		var at [256]int32
+		for _, key := range keys {
+			at[uint8(key>>shift)]++
+		}
+		sum := int32(0)
+		for b, n := range at {
+			at[b], sum = sum, sum+n
+		}
+		for _, key := range keys {
+			b := uint8(key >> shift)
+			next[at[b]] = key
+			at[b]++
+		}
+		keys, next = next, keys
+	}
 	order := make([]ordered, len(keys))
-	for i := range order {
-		c := int32(uint32(keys[i]))
+	for i, key := range keys {
+		c := int32(uint32(key))
 		order[i] = ordered{c, scores[c]}
 	}
 	return order
