@@ -192,7 +192,7 @@ func TestWhatIsWrongWithAValue(t *testing.T) {
 		"too long":              {schema.Avro, append(a[:len(a):len(a)], 0), decode.BadEncoding, "left over"},
 		"Apicurio's id":         {schema.Avro, append(make([]byte, 8), 7, 0), decode.UnknownSchema, "as-confluent"},
 		"unknown id":            {schema.Avro, withSchema(t, 99, nil, a[5:]), decode.UnknownSchema, "schema 99"},
-		"id of no registry":     {schema.Avro, append([]byte{0, 0x80, 0, 0, 1}, a[5:]...), decode.UnknownSchema, "2147483647"},
+		"id of no registry":     {schema.Avro, append([]byte{0, 0x80, 0, 0, 1}, a[5:]...), decode.UnknownSchema, "214748"},
 		"another kind":          {schema.Avro, p, decode.UnknownSchema, "PROTOBUF"},
 		"a JSON schema":         {schema.Protobuf, withSchema(t, 5, nil, nil), decode.UnknownSchema, "JSON"},
 		"a schema that is none": {schema.Avro, withSchema(t, 6, nil, nil), decode.UnknownSchema, "schema 6"},

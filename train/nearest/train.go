@@ -107,8 +107,8 @@ type ordered struct {
 	score float32
 }
 
-// order returns the cells, those first whose centres are nearest to a unit vector, by sixteen bits of the score. To sort
-// by comparisons takes longer than to look into the few cells that most queries need.
+// order returns the cells, those first whose centres are nearest to a unit vector, by sixteen bits of the score. To
+// sort by comparisons takes longer than to look into the few cells that most queries need.
 func (x *Index) order(unit []float32) []ordered {
 	scores := make([]float32, len(x.cells))
 	if len(x.cells) > 1 {

@@ -69,7 +69,7 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	case r.Built:
 		p.Heading("Generation %d is ready", d.Generation)
 	default:
-		p.Heading("Up to date: nothing has changed since generation %d", d.Generation)
+		p.Heading("Up to date: no text, link or order has changed since generation %d", d.Generation)
 	}
 	r.printSent(p)
 	if d != nil {

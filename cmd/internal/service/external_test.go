@@ -180,8 +180,8 @@ func TestEachTextIsAskedForOnce(t *testing.T) {
 	})
 }
 
-// The consumer group of those who ask is moved while nobody runs, by a person or because the broker forgets its offsets:
-// no text stays without its vector, and none that has one is asked for.
+// The consumer group of those who ask is moved while nobody runs, by a person or because the broker forgets its
+// offsets: no text stays without its vector, and none that has one is asked for.
 func TestAGroupOfTextsThatIsMovedLeavesNoneOut(t *testing.T) {
 	const asked, sent = 20, 30
 	for what, to := range map[string]int64{"forward": sent, "back": 5, "forgotten": -1} {

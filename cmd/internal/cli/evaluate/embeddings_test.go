@@ -68,7 +68,8 @@ func TestNewLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	known, added := new(ager).newLinks(x, [][2]int32{{0, 1}}, [][2]int32{{0, 1}, {0, 2}, {1, 3}, {3, 4}})
-	if !reflect.DeepEqual(known, []eval.Edge{{Src: 0, Dst: 2}}) || !reflect.DeepEqual(added, []eval.Edge{{Src: 3, Dst: 1}}) {
+	if !reflect.DeepEqual(known, []eval.Edge{{Src: 0, Dst: 2}}) ||
+		!reflect.DeepEqual(added, []eval.Edge{{Src: 3, Dst: 1}}) {
 		t.Errorf("%v between known items, %v with a new one", known, added)
 	}
 }
