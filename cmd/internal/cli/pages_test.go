@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+)
+
+// A command stands on an indented line, in a block or between backquotes.
+var (
+	block     = regexp.MustCompile("(?ms)^```.*?^```")
+	ownLine   = regexp.MustCompile(`(?m)^[ \t]+(?:\$ )?(?:\./)?giantstream (.*)$`)
+	backquote = regexp.MustCompile("`(?:\\./)?giantstream ([^`]*)`")
+	word      = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
+)
+
+// argumentsIn returns the arguments of each command in a text.
+func argumentsIn(text string) (all [][]string) {
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	text = block.ReplaceAllStringFunc(text, func(b string) string { return strings.ReplaceAll(b, "\n", "\n\t") })
+	for _, m := range append(ownLine.FindAllStringSubmatch(text, -1), backquote.FindAllStringSubmatch(text, -1)...) {
+		var args []string
+		for _, w := range word.FindAllString(m[1], -1) {
+			if strings.ContainsAny(w[:1], "|;&><#(") {
+				break
+			}
+			if w == "…" {
+				continue
+			}
+			args = append(args, strings.Trim(w, `'"`))
+		}
+		all = append(all, args)
+	}
+	return all
+}
+
+// Every command that a page or a help text shows exists, with its flags.
+func TestPagesShowCommandsThatExist(t *testing.T) {
+	texts := map[string]string{}
+	root := filepath.Join("..", "..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "measurements" || d.Name() == "decisions"): // what was true then
+			return filepath.SkipDir
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root:
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md" && d.Name() != "CHANGELOG.md":
+			data, err := os.ReadFile(path)
+			texts[path] = string(data)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := func() *cobra.Command {
+		return rootCommand(&command.App{Out: io.Discard, Err: io.Discard})
+	}
+	each(program(), func(c *cobra.Command) { texts["help of "+c.CommandPath()] = c.Example + "\n" + c.Long })
+	checked := 0
+	for where, text := range texts {
+		for _, args := range argumentsIn(text) {
+			checked++
+			c, rest, err := program().Find(args)
+			if err == nil {
+				err = c.ParseFlags(rest)
+			}
+			// A page may leave out the value of a flag, or name it by a letter.
+			missing := err != nil && strings.Contains(err.Error(), "unknown")
+			if missing || err == nil && args[0] != "help" && c.HasSubCommands() && c.Flags().NArg() > 0 {
+				t.Errorf("%s: there is no giantstream %s (%v)", where, strings.Join(args, " "), err)
+			}
+		}
+	}
+	if checked < 300 {
+		t.Errorf("%d commands were found", checked)
+	}
+}
+
+// each calls f with a command and all below it.
+func each(c *cobra.Command, f func(*cobra.Command)) {
+	f(c)
+	for _, sub := range c.Commands() {
+		each(sub, f)
+	}
+}
