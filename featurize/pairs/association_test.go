@@ -79,7 +79,7 @@ func TestAssociation(t *testing.T) {
 	}
 	hidden := func(i, j int32) bool { return (i*j+i+j)%7 == 0 }
 	a := NewAssociation(all...)
-	rows := a.Rows(between(0, items), items, 1, hidden)
+	rows := a.Rows(numbers(0, items), items, 1, hidden)
 	entries := 0
 	for i, row := range rows {
 		if !slices.IsSorted(row.Index) {
@@ -104,10 +104,10 @@ func TestAssociation(t *testing.T) {
 	if entries < items {
 		t.Errorf("only %d entries were compared", entries)
 	}
-	if more := a.Rows(between(0, items), items, 5, hidden); !reflect.DeepEqual(more, rows) {
+	if more := a.Rows(numbers(0, items), items, 5, hidden); !reflect.DeepEqual(more, rows) {
 		t.Error("5 goroutines give other rows")
 	}
-	for i, few := range a.Rows(between(10, items), 3, 2, hidden) {
+	for i, few := range a.Rows(numbers(10, items), 3, 2, hidden) {
 		if want := largest(rows[10+i], 3); !reflect.DeepEqual(few, want) {
 			t.Errorf("row %d: %v, not %v", 10+i, few, want)
 		}
@@ -142,7 +142,7 @@ func largest(v sparse.Vector, n int) sparse.Vector {
 func TestNoAssociation(t *testing.T) {
 	x := New(3, 0)
 	add(t, x, plainOrder{[]int32{1}, 1})
-	for _, row := range NewAssociation(x, New(3, 0)).Rows(between(0, 3), 9, 1, func(_, _ int32) bool { return false }) {
+	for _, row := range NewAssociation(x, New(3, 0)).Rows(numbers(0, 3), 9, 1, func(_, _ int32) bool { return false }) {
 		if len(row.Index) != 0 {
 			t.Errorf("row %v", row)
 		}

@@ -87,7 +87,7 @@ func BenchmarkAssociation(b *testing.B) {
 		began, found := time.Now(), 0
 		a := NewAssociation(x)
 		for lo := 0; lo < items; lo += share {
-			for _, row := range a.Rows(between(lo, min(items, lo+share)), most, 1, func(_, _ int32) bool { return false }) {
+			for _, row := range a.Rows(numbers(lo, min(items, lo+share)), most, 1, func(_, _ int32) bool { return false }) {
 				found += len(row.Index)
 			}
 		}

@@ -217,7 +217,7 @@ func (h *history) compareAssociations(seed uint64) {
 	for _, c := range slices.Sorted(maps.Keys(together)) {
 		addNamed(customers, together[c])
 	}
-	want := NewAssociation(orders, customers).Rows(between(0, liveItems), most, 1, func(_, _ int32) bool { return false })
+	want := NewAssociation(orders, customers).Rows(numbers(0, liveItems), most, 1, func(_, _ int32) bool { return false })
 	numbers := make([]int32, len(h.names))
 	for k := range numbers {
 		numbers[k] = int32(k)

@@ -173,11 +173,11 @@ func (x *Incidence) NewCounters(workers int) *Counters {
 // Partners returns the partners of the items from lo to before hi, each as Counter.Partners has them. The number of
 // goroutines changes nothing.
 func (c *Counters) Partners(lo, hi int, rule Rule) [][]Partner {
-	return c.PartnersOf(between(lo, hi), rule)
+	return c.PartnersOf(numbers(lo, hi), rule)
 }
 
-// between returns the numbers from lo to before hi.
-func between(lo, hi int) []int32 {
+// numbers returns those from lo to before hi.
+func numbers(lo, hi int) []int32 {
 	items := make([]int32, hi-lo)
 	for i := range items {
 		items[i] = int32(lo + i)

@@ -159,7 +159,7 @@ func TestAllRidgesAreThoseOfPortions(t *testing.T) {
 	for range 6000 {
 		add(t, x, randomOrder(r, items))
 	}
-	all := between(0, items)
+	all := numbers(0, items)
 	want := x.NewCounters(2).Ridges(all, DefaultRidge)
 	for _, bytes := range []int64{1, 1 << 20, 256 << 20} {
 		seen := 0

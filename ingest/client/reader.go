@@ -62,7 +62,7 @@ type Reader struct {
 }
 
 // Failing returns since when no fetch has succeeded, and why; nil while fetches succeed.
-func (r *Reader) Failing() (since time.Time, err error) { return r.failing.Since() }
+func (r *Reader) Failing() (since time.Time, err error) { return r.failing.First() }
 
 // End returns where what could be read of the partition ended when the broker answered last; known is
 // false before the first answer.

@@ -23,8 +23,8 @@ func (f *Failing) Note(err error, now time.Time) {
 	}
 }
 
-// Since returns the first of the failures since the last success, and when it was; nil if there is none.
-func (f *Failing) Since() (at time.Time, err error) {
+// First returns the first of the failures since the last success, and when it was; nil if there is none.
+func (f *Failing) First() (at time.Time, err error) {
 	if first := f.first.Load(); first != nil {
 		return first.at, first.err
 	}

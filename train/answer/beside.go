@@ -28,8 +28,8 @@ func (b *beside) set(h int32, id string) {
 	b.views.SquaresBeside(id, b.squares[int(h)*n:(int(h)+1)*n])
 }
 
-// of returns the squares of a node.
-func (b *beside) of(h int32) []float32 {
+// squaresOf returns the squares of a node.
+func (b *beside) squaresOf(h int32) []float32 {
 	n := b.views.Beside()
 	if (int(h)+1)*n > len(b.squares) {
 		return nil
@@ -45,7 +45,7 @@ func (b *beside) lengths(has []bool) func(h int32) float32 {
 	}
 	return func(h int32) float32 {
 		all, shared := float32(1), float32(1)
-		for k, square := range b.of(h) {
+		for k, square := range b.squaresOf(h) {
 			if all += square; has[k] {
 				shared += square
 			}
@@ -75,7 +75,7 @@ func (s *state) has(like []Like, view string) []bool {
 			continue
 		}
 		if h, known := s.index.Handle(one.ID); known {
-			for k, square := range s.beside.of(h) {
+			for k, square := range s.beside.squaresOf(h) {
 				has[k] = has[k] || square > 0
 			}
 		}

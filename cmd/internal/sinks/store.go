@@ -199,7 +199,7 @@ func (s *storeSource) behind() (n int64, known bool) {
 	return s.shardsLeft.Load(), s.looked.Load()
 }
 
-func (s *storeSource) failing() (since time.Time, err error) { return s.steps.Since() }
+func (s *storeSource) failing() (since time.Time, err error) { return s.steps.First() }
 
 // Cursor implements commitlog.Keeper.
 func (s *storeSource) Cursor(shard int) []byte {

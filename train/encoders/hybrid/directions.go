@@ -63,8 +63,8 @@ func (d *Directions) Find(hash uint64) int32 {
 	return -1
 }
 
-// Row writes the row of an item in so many orders. Of its associations, which are added in their order, numbers are as
-// Find returns them. It returns false, and zeros, if nothing is known of the item.
+// Row writes the row of an item, given the number of its orders. Of its associations, which are added in their order,
+// numbers are as Find returns them. It returns false, and zeros, if nothing is known of the item.
 func (d *Directions) Row(numbers []int32, values []float32, orders int, out []float32) bool {
 	clear(out)
 	n := len(out)
@@ -110,5 +110,5 @@ func (e *Encoder) UnfollowOrders(id string) { e.views.Behaviour.unfollow(id) }
 // Ordered returns the row of Behaviour that an item has now, and its own, which it has without FollowOrders: nil for
 // none.
 func (e *Encoder) Ordered(id string) (now, own []uint16) {
-	return e.views.Behaviour.row(id), e.views.Behaviour.own(numeric.HashString(id))
+	return e.views.Behaviour.row(id), e.views.Behaviour.initialRow(numeric.HashString(id))
 }

@@ -88,11 +88,11 @@ func (b *ItemView) row(id string) []uint16 {
 			return newer.([]uint16)
 		}
 	}
-	return b.own(hash)
+	return b.initialRow(hash)
 }
 
-// own is the row that the view was made with.
-func (b *ItemView) own(hash uint64) []uint16 {
+// initialRow is the row that the view was made with.
+func (b *ItemView) initialRow(hash uint64) []uint16 {
 	if k, ok := slices.BinarySearch(b.hashes, hash); ok {
 		return b.rows[k*b.dim : (k+1)*b.dim]
 	}

@@ -39,7 +39,7 @@ type agedEmbeddings struct {
 	Added agedLinks `json:"added"`
 }
 
-// agedLinks are of so many links. What has no figures was asked too little.
+// agedLinks is how well the embeddings rank links. What has no figures was asked about too few of them.
 type agedLinks struct {
 	Links     int                  `json:"links"`
 	Current   *eval.LinkMetrics    `json:"current,omitempty"`
