@@ -185,8 +185,10 @@ func (d *decoder) scalar(path string, node ast.Node, v reflect.Value) {
 	if !ok {
 		if _, null := node.(*ast.NullNode); null {
 			d.fault(path, node, `has no value; write "" for an empty one, or leave the line out for the default`)
-		} else {
+		} else if v.Kind() == reflect.String {
 			d.fault(path, node, "must be a single value; one with a colon or a bracket in it stands in quotes")
+		} else {
+			d.fault(path, node, "must be a single value")
 		}
 		return
 	}
