@@ -26,7 +26,7 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 	return s.refresh.UpToDate(ctx)
 }
 
-// publishedPoll is the interval at which WaitPublished looks.
+// publishedPoll is the interval at which WaitPublished looks, and DeadLetters asks again.
 const publishedPoll = 200 * time.Millisecond
 
 // WaitPublished returns once the embeddings of the current generation and of everything committed
