@@ -276,4 +276,7 @@ func TestProbeBetweenNodes(t *testing.T) {
 	if m, err := p.ProbeUnseen(nil, test, 1, 1); err == nil {
 		t.Errorf("nothing to learn from: %+v", m)
 	}
+	if m, err := p.ProbeUnseen(train, test[:MinCases-1], 1, 1); err == nil || m.Nodes != MinCases-1 {
+		t.Errorf("%d nodes to ask about: %+v, %v", MinCases-1, m, err)
+	}
 }

@@ -36,7 +36,7 @@
 // # Protocol for classes
 //
 // Probe trains a multinomial logistic regression on a share of the nodes that have a class and reports the accuracy
-// on the rest, the mean over five random choices of the training nodes (two, of more than 4,096 nodes). Embeddings
+// on the rest, the mean over five random choices of the training nodes (one, of more than 2,048 nodes). Embeddings
 // are scaled to length 1. The probe tries seven strengths of regularization (scikit-learn's C, 0.1 to 100) on four
 // fifths of the training nodes and keeps the one that classifies the other fifth best. It uses at most 32,768
 // training nodes, and at most 4,000 and 1,000 for this choice.

@@ -18,7 +18,7 @@ type ProbeOptions struct {
 	// Fraction of the nodes with a class that train the probe.
 	Fraction float64
 	// Repeats is the number of random choices of training nodes; 0 means 5, and 1 where there are
-	// more than 4,096 of them.
+	// more than 2,048 of them.
 	Repeats int
 	Seed    uint64
 	Workers int
@@ -58,7 +58,7 @@ const (
 	maxProbeRows = 1 << 15
 	// With more than manyRows training nodes, the choices of nodes differ by less than the nodes as a
 	// sample do, and one of them is enough.
-	manyRows    = 1 << 12
+	manyRows    = 1 << 11
 	someRepeats = 5 // with fewer
 )
 
@@ -168,14 +168,14 @@ func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics,
 	return m, out, nil
 }
 
-// ProbeUnseen trains one probe on the given nodes and asks it about others; those without a class take
-// no part in either.
+// ProbeUnseen trains one probe on the given nodes and asks it about others, MinCases at least; those without a
+// class take no part in either.
 func (p *Prober) ProbeUnseen(train, test []int32, seed uint64, workers int) (ClassMetrics, error) {
 	labelled := func(nodes []int32) []int32 {
 		return slices.DeleteFunc(slices.Clone(nodes), func(i int32) bool { return p.label[i] < 0 })
 	}
 	train, test = labelled(train), labelled(test)
-	if len(p.names) < 2 || len(train) < len(p.names) || len(test) == 0 {
+	if len(p.names) < 2 || len(train) < len(p.names) || len(test) < MinCases {
 		return ClassMetrics{Nodes: len(test)}, fmt.Errorf(
 			"probe: %w: %d nodes to learn from, %d to ask about, %d classes",
 			ErrNoClasses, len(train), len(test), len(p.names))
