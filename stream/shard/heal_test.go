@@ -237,14 +237,14 @@ func (h *healing) write(path string, data []byte) {
 	}
 }
 
-// roundsOf is how many of a test's seeds it takes: a fifth in a short run, and few under the race detector, where each
-// takes ten times as long and runs the same goroutines as the others.
+// roundsOf is how many of a test's seeds it takes: an eighth in a short run, and few under the race detector, where
+// each takes ten times as long and runs the same goroutines as the others.
 func roundsOf(seeds int) int {
 	switch {
 	case race.Enabled:
 		return max(3, seeds/25)
 	case testing.Short():
-		return seeds / 5
+		return seeds / 8
 	default:
 		return seeds
 	}

@@ -34,7 +34,7 @@ func TestCrashesLeaveNoTrace(t *testing.T) {
 // Every call to the store and the mirror fails once, before or after it took effect; the shard is
 // reopened, and the outcome is that of a run in which nothing failed.
 func TestErrorAtEveryCall(t *testing.T) {
-	step := 100 / roundsOf(100) // in a short run every fifth call, say
+	step := 100 / roundsOf(100) // in a short run every eighth call, say
 	for _, mode := range []string{"before", "after", "before, with checkpoints", "after, with checkpoints"} {
 		t.Run(mode, func(t *testing.T) {
 			for n := 1; ; n += step {

@@ -16,18 +16,16 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-var seeds = flag.Int("sink-seeds", 0, "random runs of each suite of sinks; 0: 3, or 2 of short tests")
+var seeds = flag.Int("sink-seeds", 0, "random runs of each suite of sinks; 0: 3, or 1 of short tests")
 
-// Seeds is how many random runs a suite makes. They are few under the race detector, where a run takes ten times as
-// long, in the same goroutines.
+// Seeds is how many random runs a suite makes: one under the race detector, where a run takes ten times as long, in the
+// same goroutines.
 func Seeds() int {
 	switch {
 	case *seeds > 0:
 		return *seeds
-	case race.Enabled:
+	case race.Enabled, testing.Short():
 		return 1
-	case testing.Short():
-		return 2
 	}
 	return 3
 }
