@@ -287,6 +287,7 @@ func TestBoundaryOnlyAscends(t *testing.T) {
 // What a late worker creates under a removed number is no manifest, whoever reads it, and nothing that a folded block
 // names goes with it.
 func TestLateManifestBehindTheBoundary(t *testing.T) {
+	race.SkipComputing(t)
 	for _, maxRows := range []int64{maxCompactedRows, 40} { // merged, folded
 		store := &memstore.Store{}
 		writeLog(t, store, rand.New(rand.NewPCG(1, 7)), 140, 40)

@@ -212,7 +212,10 @@ func TestCompactorsOfManySessions(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	const head = 200
 	seeds := uint64(6)
-	if testing.Short() {
+	switch {
+	case race.Enabled:
+		seeds = 1
+	case testing.Short():
 		seeds = 2
 	}
 	for seed := range seeds {

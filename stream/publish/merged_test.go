@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -16,6 +17,7 @@ import (
 // A follower that has lost its cursor, or was away for long, finds rows merged and their parts
 // gone. What it publishes ends up the same.
 func TestFollowerReadsMergedRows(t *testing.T) {
+	race.SkipComputing(t)
 	const windows, cut = 150, 100 // of a kept generation
 	write := func(store *memstore.Store) {
 		for seq := int64(1); seq <= windows; seq++ {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
@@ -279,7 +280,10 @@ func (w *choices) disturb() (what string) {
 
 // seeds are those that a test of choices tries.
 func seeds() uint64 {
-	if testing.Short() {
+	switch {
+	case race.Enabled:
+		return 4
+	case testing.Short():
 		return 15
 	}
 	return 60

@@ -13,6 +13,7 @@ import (
 
 	"giantstream/cmd/internal/logview"
 	"giantstream/config"
+	"giantstream/internal/race"
 	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -114,6 +115,7 @@ func damage(t *testing.T, store sink.Store, key string) {
 // A current generation that is damaged, in whatever object, does not stop the service: the one before it is
 // served, and it is built again as a new one.
 func TestDamagedGenerationIsReplaced(t *testing.T) {
+	race.SkipComputing(t)
 	r := twoGenerations(t)
 	next := int64(2)
 	for _, name := range []string{"tree", "vectorizer", "projection", "labels.parquet", "encoder/config.json",
@@ -210,6 +212,7 @@ func TestDamagedChoiceDoesNotStopIngest(t *testing.T) {
 
 // Damaged embeddings come to light when they are to be published again.
 func TestDamagedEmbeddingsAreMadeAgain(t *testing.T) {
+	race.SkipComputing(t)
 	r := twoGenerations(t)
 	doc, err := generation.Load(t.Context(), r.store, 2)
 	if err != nil {
@@ -343,6 +346,7 @@ func lastManifest(t *testing.T, store sink.Store, shard int) string {
 
 // With any single bit of the store flipped, a run has the same graph in the end, or ends with an error.
 func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) {
+	race.SkipComputing(t)
 	r := twoGenerations(t)
 	whole := graphHash(t, r)
 	var keys []string

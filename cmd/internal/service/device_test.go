@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"giantstream/config"
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/encoders/bert/compute"
@@ -66,6 +67,7 @@ func run(t *testing.T, s *Service) error {
 // A service on a device publishes what one on the CPU does, and holds one generation there. A device
 // that is lost while it serves ends the service.
 func TestServiceOnADevice(t *testing.T) {
+	race.SkipComputing(t)
 	vectors := map[bool]map[string][]float32{}
 	for _, device := range []bool{false, true} {
 		cfg, d := onDevice(t), emulated(t, computetest.DeviceOptions{})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/blas"
+
+	"giantstream/internal/race"
 )
 
 var _ blas.Float32 = Implementation{}
@@ -118,7 +120,10 @@ func TestSgemm(t *testing.T) {
 		sizes := []int{1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 29, 31, 32, 33, 40, 63, 65, 100}
 		factors := []float32{0, 1, -1, 0.5, 2}
 		products := 1500
-		if testing.Short() {
+		switch {
+		case race.Enabled:
+			products = 20
+		case testing.Short():
 			products = 200
 		}
 		for range products {
