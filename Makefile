@@ -44,10 +44,13 @@ test: ## run the tests of all packages, without the long ones, of both modules
 	@$(MAKE) --no-print-directory test-all TESTFLAGS="-short -vet=off $(TESTFLAGS)"
 
 # One package more than processors at a time: those that start processes and servers wait for them, and would hold up
-# the others.
+# the others. The module of the finished program waits most, so its tests run beside the others, two packages at a time;
+# what they say is shown at the end.
 test-all: ## run all tests
-	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); go test -p $$p -timeout 20m $(TESTFLAGS) ./... || code=1; \
-	$(E2E) test -p $$p -timeout 20m $(TESTFLAGS) ./... || code=1; exit $$code
+	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(E2E) test -p 2 -timeout 40m $(TESTFLAGS) ./... >"$$log" 2>&1 & e2e=$$!; \
+	go test -p $$p -timeout 20m $(TESTFLAGS) ./... || code=1; \
+	wait $$e2e || code=1; cat "$$log"; exit $$code
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
 	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
