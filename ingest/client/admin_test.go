@@ -1,6 +1,9 @@
 package client
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/segmentio/kafka-go"
@@ -42,5 +45,49 @@ func TestATopicNewerThanTheMetadataIsKnownAtOnce(t *testing.T) {
 	}
 	if err != nil || len(got["new"]) != 2 {
 		t.Errorf("asked again: offsets %v, %v", got, err)
+	}
+}
+
+// A group hands out partitions that were added a moment ago. The reader of one waits for its metadata.
+func TestAPartitionNewerThanTheMetadataIsRead(t *testing.T) {
+	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := New(Options{Brokers: b.Addrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.EnsureTopics(t.Context(), TopicSpec{Name: "grows", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.FirstOffsets(t.Context(), "grows"); err != nil {
+		t.Fatal(err)
+	}
+	admin := &kafka.Client{Addr: kafka.TCP(b.Addrs()...)}
+	res, err := admin.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
+		Topics: []kafka.TopicPartitionsConfig{{Name: "grows", Count: 2}}})
+	if err != nil || res.Errors["grows"] != nil {
+		t.Fatal(err, res)
+	}
+	ctx, done := context.WithCancel(t.Context())
+	defer done()
+	read := func(partition int) error {
+		r := Reader{Client: c, Topic: "grows", Partition: partition, Offset: Oldest, Log: slog.New(slog.DiscardHandler)}
+		return r.Run(ctx, func(context.Context, Fetched) error { done(); return nil })
+	}
+	if err := read(1); !errors.Is(err, context.Canceled) {
+		t.Errorf("the partition that was added: %v", err)
+	}
+	ctx, done = context.WithCancel(t.Context())
+	defer done()
+	if err := read(2); !errors.Is(err, errNoPartition) {
+		t.Errorf("a partition that is not there: %v", err)
 	}
 }
