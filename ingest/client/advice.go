@@ -18,24 +18,31 @@ func (c *Client) unread(err error) error {
 
 // advise says behind an error what to look at, if brokers have refused the connection.
 func (c *Client) advise(err error) error {
-	if advice := adviceOn(err, c.encrypted); advice != "" {
+	if advice := c.adviceOn(err); advice != "" {
 		return fmt.Errorf("%w; %s", err, advice)
 	}
 	return err
 }
 
 // adviceOn says what to look at after brokers have refused a connection, "" if the error says it.
-func adviceOn(err error, encrypted bool) string {
+func (c *Client) adviceOn(err error) string {
 	switch {
 	case isEither(err, kafka.SASLAuthenticationFailed, kerr.SaslAuthenticationFailed):
 		return "check kafka.sasl.username, password and mechanism"
+	case isEither(err, kafka.UnsupportedSASLMechanism, kerr.UnsupportedSaslMechanism):
+		return "choose another kafka.sasl.mechanism"
 	case isEither(err, kafka.IllegalSASLState, kerr.IllegalSaslState):
 		return "this listener wants no password: leave kafka.sasl.mechanism empty, or name another port"
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "kafka.tls.ca_file must hold the authority that signed the brokers' certificates"
+	case strings.Contains(err.Error(), "remote error: tls") && !c.certified:
+		return "the brokers may want a client certificate: see kafka.tls.cert_file and key_file"
 	case strings.Contains(err.Error(), "remote error: tls"):
 		return "the brokers refuse kafka.tls.cert_file: it must be signed by an authority that they trust, and be valid"
-	case isEither(err, io.EOF, io.ErrUnexpectedEOF) && encrypted, errors.As(err, new(tls.RecordHeaderError)):
+	case isEither(err, io.EOF, io.ErrUnexpectedEOF) && c.encrypted && !c.passworded:
+		return "the port may be one without TLS, or want a password: set kafka.tls.enabled: false, see kafka.sasl, or " +
+			"name another port"
+	case isEither(err, io.EOF, io.ErrUnexpectedEOF) && c.encrypted, errors.As(err, new(tls.RecordHeaderError)):
 		return "the port may be one without TLS: set kafka.tls.enabled: false, or name another port"
 	case isEither(err, io.EOF, io.ErrUnexpectedEOF):
 		return "the port may be one that wants TLS or a password: see kafka.tls and kafka.sasl"

@@ -36,9 +36,12 @@ func TestRefusedConnectionsSayWhatToLookAt(t *testing.T) {
 	}{
 		"authority": {with(&tls.Config{Certificates: server.TLS.Certificates}), &tls.Config{}, "kafka.tls.ca_file"},
 		"client certificate": {with(&tls.Config{Certificates: server.TLS.Certificates,
-			ClientAuth: tls.RequireAnyClientCert}), &tls.Config{RootCAs: known}, "kafka.tls.cert_file"},
+			ClientAuth: tls.RequireAnyClientCert}), &tls.Config{RootCAs: known}, "may want a client certificate"},
+		"another client certificate": {with(&tls.Config{Certificates: server.TLS.Certificates,
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool()}),
+			&tls.Config{RootCAs: known, Certificates: server.TLS.Certificates}, "refuse kafka.tls.cert_file"},
 		"wants TLS": {closing(t), nil, "see kafka.tls and kafka.sasl"},
-		"no TLS":    {closing(t), &tls.Config{RootCAs: known}, "kafka.tls.enabled: false"},
+		"no TLS":    {closing(t), &tls.Config{RootCAs: known}, "or want a password: set kafka.tls.enabled: false"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -44,12 +44,13 @@ type SASL struct {
 // Client is a set of connections to one cluster, shared by all users in this process. It is safe
 // for concurrent use.
 type Client struct {
-	brokers   []string
-	addr      net.Addr
-	encrypted bool
-	transport *kafka.Transport
-	kafka     *kafka.Client
-	franz     franzClient // for requests that kafka-go lacks
+	brokers []string
+	addr    net.Addr
+	// encrypted, certified, passworded: connections have TLS, a client certificate, a password.
+	encrypted, certified, passworded bool
+	transport                        *kafka.Transport
+	kafka                            *kafka.Client
+	franz                            franzClient // for requests that kafka-go lacks
 
 	outage retry.Outage // of all readers
 
@@ -74,6 +75,8 @@ func New(o Options) (*Client, error) {
 		franz:       franzClient{options: franzOptions(o)},
 		addr:        kafka.TCP(o.Brokers...),
 		encrypted:   o.TLS != nil,
+		certified:   o.TLS != nil && (len(o.TLS.Certificates) > 0 || o.TLS.GetClientCertificate != nil),
+		passworded:  o.SASL != nil,
 		recordBytes: o.RecordBytes,
 		isolation:   kafka.ReadCommitted,
 		transport: &kafka.Transport{
