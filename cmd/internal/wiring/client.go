@@ -101,10 +101,11 @@ func EndOffsetsOf(ctx context.Context, c *client.Client, cfg *config.Config) (re
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if readable, err = c.EndOffsets(ctx, TopicsOf(cfg).Inputs()...); err != nil {
+	// The log's ends first: what comes in between would look like records of open transactions.
+	if log, err = c.LogEndOffsets(ctx, TopicsOf(cfg).Inputs()...); err != nil {
 		return nil, nil, err
 	}
-	log, err = c.LogEndOffsets(ctx, TopicsOf(cfg).Inputs()...)
+	readable, err = c.EndOffsets(ctx, TopicsOf(cfg).Inputs()...)
 	return readable, log, err
 }
 

@@ -79,11 +79,12 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 		return b, err
 	}
 	b.open += asked
-	ends, err := in.Groups.Client.EndOffsets(ctx, in.Topics.Inputs()...)
+	// Before the others: what comes in between would look like records of open transactions.
+	logEnds, err := in.Groups.Client.LogEndOffsets(ctx, in.Topics.Inputs()...)
 	if err != nil {
 		return b, err
 	}
-	logEnds, err := in.Groups.Client.LogEndOffsets(ctx, in.Topics.Inputs()...)
+	ends, err := in.Groups.Client.EndOffsets(ctx, in.Topics.Inputs()...)
 	if err != nil {
 		return b, err
 	}
