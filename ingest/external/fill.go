@@ -65,9 +65,10 @@ func Fill(ctx context.Context, o FillOptions) error {
 		func(ctx context.Context, a group.Assignment) error { return fillPartition(ctx, o, a) })
 }
 
-// Lag counts the records of nodes of which no vector was asked for yet.
-func Lag(ctx context.Context, c *client.Client, from, group string) (int64, error) {
-	return repartition.Lag(ctx, c, []repartition.Route{{From: from, Group: group, Positions: nothingKept{}}})
+// Lag counts the records of nodes of which no vector was asked for yet, and each partition's, as repartition.Lag does.
+func Lag(ctx context.Context, c *client.Client, from, group string,
+	each func(group string, partition int, end, open int64)) (int64, error) {
+	return repartition.Lag(ctx, c, []repartition.Route{{From: from, Group: group, Positions: nothingKept{}}}, each)
 }
 
 // nothingKept remembers no position: what a group has committed that Fill has not says nothing.

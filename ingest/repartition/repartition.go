@@ -272,8 +272,10 @@ func (c *copier) key(ctx context.Context, m *kafka.Message) (key []byte, fromObj
 	return m.Key, false, nil
 }
 
-// Lag counts the records of the source topics that are not copied yet.
-func Lag(ctx context.Context, c *client.Client, routes []Route) (open int64, err error) {
+// Lag counts the records of the source topics that are not copied yet. each, if not nil, gets the count of each
+// partition, and where its records end.
+func Lag(ctx context.Context, c *client.Client, routes []Route,
+	each func(group string, partition int, end, open int64)) (open int64, err error) {
 	for _, r := range routes {
 		end, err := c.EndOffsets(ctx, r.From)
 		if err != nil {
@@ -292,7 +294,11 @@ func Lag(ctx context.Context, c *client.Client, routes []Route) (open int64, err
 			if err != nil {
 				return 0, err
 			}
-			open += max(0, e-max(from, first[r.From][p]))
+			left := max(0, e-max(from, first[r.From][p]))
+			open += left
+			if each != nil {
+				each(r.Group, p, e, left)
+			}
 		}
 	}
 	return open, nil

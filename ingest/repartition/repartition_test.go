@@ -40,7 +40,7 @@ func copyAll(t *testing.T, o repartition.Options) {
 	go func() { done <- repartition.Run(ctx, o) }()
 	deadline := time.After(time.Minute)
 	for {
-		open, err := repartition.Lag(t.Context(), o.Client, o.Routes)
+		open, err := repartition.Lag(t.Context(), o.Client, o.Routes, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (in *Ingest) Drain(ctx context.Context) error {
 	defer in.Progress.Done()
 	var reported, held int64
 	err := client.PollThrough(ctx, drainPoll, in.Log, func() (bool, error) {
-		b, err := in.backlog(ctx)
+		b, err := in.backlog(ctx, nil)
 		done := max(reported, b.covered)
 		if in.Load { // nothing is committed before everything is read
 			done = max(done, in.metrics.feed.Records.Load())
@@ -48,9 +48,11 @@ func (in *Ingest) Drain(ctx context.Context) error {
 	return err
 }
 
-// Uncommitted returns how many input records no manifest covers yet.
-func (in *Ingest) Uncommitted(ctx context.Context) (int64, error) {
-	b, err := in.backlog(ctx)
+// Uncommitted returns how many input records no manifest covers yet. each, if not nil, gets for each partition of a
+// topic, or of what a group copies, where its records end and how many of them are not covered.
+func (in *Ingest) Uncommitted(ctx context.Context, each func(of string, partition int, end, open int64)) (
+	int64, error) {
+	b, err := in.backlog(ctx, each)
 	return b.open, err
 }
 
@@ -62,7 +64,8 @@ type backlog struct {
 }
 
 // backlog compares the commit log with the input topics.
-func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
+func (in *Ingest) backlog(ctx context.Context, each func(of string, partition int, end, open int64)) (
+	b backlog, err error) {
 	heads, err := in.Heads.NewestOfAll(ctx)
 	if err != nil {
 		return b, err
@@ -71,10 +74,10 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 		return b, err
 	}
 	// What is copied by now is below the end offsets read after it.
-	if b.open, err = in.copies.Lag(ctx); err != nil {
+	if b.open, err = in.copies.Lag(ctx, each); err != nil {
 		return b, err
 	}
-	asked, err := in.texts.lag(ctx)
+	asked, err := in.texts.lag(ctx, each)
 	if err != nil {
 		return b, err
 	}
@@ -112,6 +115,9 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 			}
 			c, o := coverage(heads[p], topic, ids[topic].ID, first[topic][p], end, logEnd)
 			b.covered, b.open, b.held = b.covered+c, b.open+o, b.held+logEnd-end
+			if each != nil {
+				each(topic, p, end, o)
+			}
 		}
 	}
 	return b, nil

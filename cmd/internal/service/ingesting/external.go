@@ -63,12 +63,12 @@ func (e *externalModel) run(ctx context.Context) error {
 		Translator: in.Feeds.Translators[in.Topics.Nodes], Cached: &e.cached, Log: in.Log}))
 }
 
-// lag counts the records of nodes of which no vector was asked for yet.
-func (e *externalModel) lag(ctx context.Context) (int64, error) {
+// lag counts the records of nodes of which no vector was asked for yet, and each partition's.
+func (e *externalModel) lag(ctx context.Context, each func(of string, partition int, end, open int64)) (int64, error) {
 	if e.in.Topics.External == "" {
 		return 0, nil
 	}
-	return external.Lag(ctx, e.in.Groups.Client, e.in.Topics.Nodes, e.group)
+	return external.Lag(ctx, e.in.Groups.Client, e.in.Topics.Nodes, e.group, each)
 }
 
 // waits says that the model has failed for long, "" if it has not. Texts and links go on without it, and so do

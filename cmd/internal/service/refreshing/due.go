@@ -30,13 +30,13 @@ func (r *Refresh) Due(ctx context.Context) (bool, string, error) {
 		}
 		// The first generation waits for the backlog: one that is fitted on half a catalog would be
 		// replaced at once.
-		open, err := r.Backlog.Uncommitted(ctx)
-		return err == nil && open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
+		read, err := r.awaited.committed(ctx, r.Backlog, 0)
+		return read, fmt.Sprintf("%d nodes and no generation yet", nodes), err
 	}
 	if first := firstOf(newest, edges, changedOrders); first != "" {
 		// As for the first generation: one on half of the links would be replaced at once.
-		open, err := r.Backlog.Uncommitted(ctx)
-		return err == nil && open == 0, fmt.Sprintf("the first %s since generation %d", first, newest.Generation), err
+		read, err := r.awaited.committed(ctx, r.Backlog, newest.Generation)
+		return read, fmt.Sprintf("the first %s since generation %d", first, newest.Generation), err
 	}
 	age := time.Since(newest.Created)
 	drifted := r.BecauseDrifted(changes, nodes)

@@ -28,8 +28,8 @@ import (
 
 // Backlog is what is sent to the input topics and not committed yet.
 type Backlog interface {
-	// Uncommitted returns how many records it has.
-	Uncommitted(ctx context.Context) (int64, error)
+	// Uncommitted returns how many records it has, and gives each those of each partition, and where they end.
+	Uncommitted(ctx context.Context, each func(of string, partition int, end, open int64)) (int64, error)
 }
 
 // Refresh decides which generation the process serves, and builds new ones. Its exported fields are its inputs, set
@@ -89,6 +89,8 @@ type Refresh struct {
 	// canary is the number of the canary, 0 for none.
 	canary int64
 	orders orders
+	// awaited is what was sent when a first generation, or the first links or orders of one, were seen.
+	awaited awaited
 	// because is why the last generation was built here.
 	because string
 }

@@ -43,9 +43,9 @@ func (c *Copies) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Lag returns how many records are not copied yet.
-func (c *Copies) Lag(ctx context.Context) (int64, error) {
-	return repartition.Lag(ctx, c.Groups.Client, c.routes())
+// Lag returns how many records are not copied yet. each gets those of each partition, and where its records end.
+func (c *Copies) Lag(ctx context.Context, each func(group string, partition int, end, open int64)) (int64, error) {
+	return repartition.Lag(ctx, c.Groups.Client, c.routes(), each)
 }
 
 // routes are the topics that are repartitioned, and their targets; nil if there are none.
