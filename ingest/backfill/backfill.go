@@ -148,7 +148,6 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 	if err == nil {
 		err = s.stage(ctx, "nodes", o.Nodes, target{
 			topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes, columns: nodeColumns(&o.Mapping.Nodes),
-			nodes: true,
 		})
 	}
 	if err == nil {
@@ -217,7 +216,6 @@ type target struct {
 	decoder *decode.Decoder
 	columns columns
 	sent    *int64
-	nodes   bool
 }
 
 func nodeColumns(m *decode.NodeMapping) columns {
@@ -419,7 +417,7 @@ func (s *sender) record(ctx context.Context, in *Input, to target, rec record) e
 	}
 	value := to.decoder.Enclose(rec.value)
 	id, at, ok := to.decoder.Route(value)
-	if ok && to.nodes && in.Read.SkipWithoutText && to.decoder.Textless() {
+	if ok && in.Read.SkipWithoutText && to.decoder.Textless() {
 		s.stats.Skipped++
 		to.decoder.Uncount()
 		return nil

@@ -90,9 +90,12 @@ func (s *scanner) filled(at slot) bool {
 	return false
 }
 
-// Textless reports whether the value that was decoded or routed last states a node without any text. A deletion
-// states none and needs no text.
+// Textless reports whether the value that was decoded or routed last is the record of a node, and has no text. A
+// deletion needs none, nor do edges, orders and records of attributes alone.
 func (d *Decoder) Textless() bool {
+	if d.edges || d.orders != nil || d.attributesAlone {
+		return false
+	}
 	if deleted, fault := d.deleted(); deleted || fault != nil || d.wasGone {
 		return false
 	}

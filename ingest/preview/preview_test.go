@@ -278,3 +278,30 @@ func TestMisspeltCondition(t *testing.T) {
 		}
 	}
 }
+
+// Exports of shops leave out nodes without text, and are files of edges and orders as well, which have none.
+func TestRecordsWithoutText(t *testing.T) {
+	of := mapping
+	of.Orders = map[string]decode.OrderMapping{"orders": {ID: []string{"id"}, Items: "items[*]", MaxItems: 9}}
+	c := collector(t, of)
+	for content, in := range map[string]*Input{
+		`{"id":1,"title":"a"}` + "\n" + `{"id":1,"title":""}`: c.Nodes(),
+		`{"src":1,"dst":[2]}`:      c.Edges(),
+		`{"id":"o","items":["1"]}`: c.Orders(),
+	} {
+		name := filepath.Join(t.TempDir(), "f.jsonl")
+		err := os.WriteFile(name, []byte(content), 0o600)
+		inputs, filesErr := backfill.Files(name)
+		if err = errors.Join(err, filesErr); err == nil {
+			inputs[0].Read.SkipWithoutText = true
+			err = in.Files(t.Context(), inputs)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := c.Result()
+	if p.Nodes.Records != 1 || p.Edges.Records != 1 || p.Orders.Records != 1 {
+		t.Errorf("%d nodes, %d edges, %d orders, want one of each", p.Nodes.Records, p.Edges.Records, p.Orders.Records)
+	}
+}

@@ -136,7 +136,7 @@ func (a *applier) add(number int64, r *Record) {
 	record.Partition = client.Partition(record.Key, a.shards)
 	var fault *decode.Fault
 	a.scratch, fault = a.decoder.Decode(record, a.scratch[:0])
-	if r.SkipWithoutText && a.topic == nodesTopic && fault == nil && a.decoder.Textless() {
+	if r.SkipWithoutText && fault == nil && a.decoder.Textless() {
 		return
 	}
 	for _, m := range a.scratch {
