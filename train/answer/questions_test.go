@@ -101,7 +101,7 @@ var restrictions = []Wanted{
 // What is answered is what remains of all answers.
 func TestWantedIsWhatRemains(t *testing.T) {
 	w := sizes(t)
-	for _, asked := range [][]string{{"node-0002"}, {"node-0017", "node-0100"}, {"node-0201"}} {
+	for _, asked := range [][]string{{"node-0002"}, {"node-0017", "node-0022", "node-0100"}, {"node-0201"}} {
 		var like []Like
 		for _, id := range asked {
 			like = append(like, Like{ID: id, Weight: 1})

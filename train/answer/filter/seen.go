@@ -34,13 +34,11 @@ func (s *Seen) Add(n int32) bool {
 	case float64:
 		return add(s.numbers, v)
 	case []string:
-		if s.hasAny(v) {
-			return false
-		}
+		known := s.hasAny(v)
 		for _, element := range v {
 			add(s.texts, element)
 		}
-		return true
+		return !known
 	}
 	if s.numeric() { // a time
 		return add(s.numbers, s.column.numbers[n])
