@@ -265,22 +265,24 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 	return appendJSONString(b, text), nil
 }
 
+// appendStrings appends the strings that are not empty, and nothing if there are none.
 func (d *Decoder) appendStrings(b []byte, a Attribute, s slot) ([]byte, *Fault) {
-	if !d.scan.listed[s] && len(d.scan.captured[s]) == 0 {
-		return b, nil
-	}
-	b = append(b, '[')
-	for i, v := range d.scan.captured[s] {
+	next := byte('[')
+	for _, v := range d.scan.captured[s] {
 		text, ok := d.plain(v)
 		if !ok {
 			return b, faultf(BadType, "attribute %s has %s; it must be a list of strings", a.Name, v.kind)
 		}
-		if i > 0 {
-			b = append(b, ',')
+		if text == "" {
+			continue
 		}
-		b = appendJSONString(b, text)
+		b = appendJSONString(append(b, next), text)
+		next = ','
 	}
-	return append(b, ']'), nil
+	if next == ',' {
+		b = append(b, ']')
+	}
+	return b, nil
 }
 
 // plain returns a string, or a number or boolean as it was written.

@@ -43,6 +43,10 @@ func TestAttributesAreCanonical(t *testing.T) {
 		{`{"sku":"a","stock":-0.0,"brand":"a \"b\" <c> \\ \u0001 é"}`,
 			`{"brand":"a \"b\" <c> \\ \u0001 é","stock":0}`},
 		{`{"sku":"a","crumbs":[{"name":"home"},{"name":"tents"}]}`, `{"path":["home","tents"]}`},
+		{`{"sku":"a","crumbs":[]}`, `{}`},
+		{`{"sku":"a","crumbs":""}`, `{}`},
+		{`{"sku":"a","crumbs":[{"name":""},{"name":null}]}`, `{}`},
+		{`{"sku":"a","crumbs":[{"name":""},{"name":"tents"},{"name":""}]}`, `{"path":["tents"]}`},
 		{`{"sku":"a","stock":1e21}`, `{"stock":1e+21}`},
 	} {
 		got, fault := d.Decode(decode.Record{Value: []byte(tt.value), Time: time.Unix(7, 0), Offset: 5}, nil)
