@@ -197,6 +197,7 @@ func TestWhereOverHTTP(t *testing.T) {
 		{"POST", "/similar", `{"id":"node-0001","where":{"nor":[]}}`, 400, "unknown field"},
 		{"POST", "/similar", `{"id":"node-0001","where":5}`, 400,
 			"the question: where: it is not an object, but of type number"},
+		{"POST", "/similar", `{"id":"node-0001","k":"5"}`, 400, "the question: k is not a whole number"},
 		{"GET", "/similar/node-0001?show=colour", "", 400, `there is no attribute \"colour\"`},
 		{"GET", "/goes-with?id=node-0001&show=colour", "", 400, `there is no attribute \"colour\"`},
 	} {

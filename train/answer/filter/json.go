@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // document is a filter in JSON: one of and, or and not, or an attribute with an operator, and with a value but for
@@ -136,7 +137,9 @@ func WrongType(err error) error {
 	if wrong.Field == "" {
 		return fmt.Errorf("it is not %s, but of type %s", due, wrong.Value)
 	}
-	return fmt.Errorf("%s is not %s, but of type %s", wrong.Field, due, wrong.Value)
+	// Before the last dot may stand a struct that others embed, which is in no question.
+	return fmt.Errorf("%s is not %s, but of type %s", wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], due,
+		wrong.Value)
 }
 
 // MarshalJSON writes the object by which UnmarshalJSON makes the same filter.
