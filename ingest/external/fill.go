@@ -65,9 +65,9 @@ func Fill(ctx context.Context, o FillOptions) error {
 		func(ctx context.Context, a group.Assignment) error { return fillPartition(ctx, o, a) })
 }
 
-// Lag counts the records of nodes of which no vector was asked for yet, and each partition's, as repartition.Lag does.
+// Lag is repartition.Lag of the records of nodes for which no vector was asked yet.
 func Lag(ctx context.Context, c *client.Client, from, group string,
-	each func(group string, partition int, end, open int64)) (int64, error) {
+	each func(group string, partition int, end, open int64)) error {
 	return repartition.Lag(ctx, c, []repartition.Route{{From: from, Group: group, Positions: nothingKept{}}}, each)
 }
 

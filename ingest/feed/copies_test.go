@@ -47,7 +47,8 @@ func copyInto(t *testing.T, e *kafkatest.Env, topic string, decoder func() (*dec
 	done := make(chan error, 1)
 	go func() { done <- repartition.Run(ctx, o) }()
 	if err := retry.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		open, err := repartition.Lag(ctx, e.Client, o.Routes, nil)
+		open := int64(0)
+		err := repartition.Lag(ctx, e.Client, o.Routes, func(_ string, _ int, _, left int64) { open += left })
 		return open == 0, err
 	}); err != nil {
 		t.Fatal(err)

@@ -272,34 +272,30 @@ func (c *copier) key(ctx context.Context, m *kafka.Message) (key []byte, fromObj
 	return m.Key, false, nil
 }
 
-// Lag counts the records of the source topics that are not copied yet. each, if not nil, gets the count of each
-// partition, and where its records end.
+// Lag tells each, for each partition of the source topics, where its records end and how many of them are not copied
+// yet.
 func Lag(ctx context.Context, c *client.Client, routes []Route,
-	each func(group string, partition int, end, open int64)) (open int64, err error) {
+	each func(group string, partition int, end, open int64)) error {
 	for _, r := range routes {
 		end, err := c.EndOffsets(ctx, r.From)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		first, err := c.FirstOffsets(ctx, r.From)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		done, err := c.Committed(ctx, r.Group, r.From, len(end[r.From]))
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for p, e := range end[r.From] {
 			from, _, err := r.position(ctx, p, done[p])
 			if err != nil {
-				return 0, err
+				return err
 			}
-			left := max(0, e-max(from, first[r.From][p]))
-			open += left
-			if each != nil {
-				each(r.Group, p, e, left)
-			}
+			each(r.Group, p, e, max(0, e-max(from, first[r.From][p])))
 		}
 	}
-	return open, nil
+	return nil
 }

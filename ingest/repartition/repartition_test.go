@@ -40,7 +40,8 @@ func copyAll(t *testing.T, o repartition.Options) {
 	go func() { done <- repartition.Run(ctx, o) }()
 	deadline := time.After(time.Minute)
 	for {
-		open, err := repartition.Lag(t.Context(), o.Client, o.Routes, nil)
+		open := int64(0)
+		err := repartition.Lag(t.Context(), o.Client, o.Routes, func(_ string, _ int, _, left int64) { open += left })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -147,7 +147,7 @@ func TestEachTextIsAskedForOnce(t *testing.T) {
 		m.down.Store(true)
 		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{nodeID(5): record(5, "while it is away")})
 		eventually(t, "the text is in the graph without its vector", func() bool {
-			left, err := s.ingest.Uncommitted(t.Context(), nil)
+			left, err := s.ingest.Await()(t.Context())
 			return err == nil && left == 1
 		})
 		eventually(t, "the service is ready, though the model is away", func() bool { return s.ingest.Unready() == "" })
@@ -234,7 +234,7 @@ func TestAWrongKeyEndsWhatIsToEnd(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() }) // which returns the error again
 	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{"a": map[string]any{"id": "a", "text": "router"}})
 	eventually(t, "the text waits for its vector", func() bool {
-		left, err := s.ingest.Uncommitted(t.Context(), nil)
+		left, err := s.ingest.Await()(t.Context())
 		return err == nil && left == 1
 	})
 	err = s.Drain(t.Context())

@@ -160,7 +160,7 @@ func TestPartitionsThatAreAddedAreNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the records that nobody reads are counted", func() bool {
-		_, err := other.Uncommitted(t.Context(), nil)
+		_, err := other.Await()(t.Context())
 		return err != nil && strings.Contains(err.Error(), "read by nobody")
 	})
 	if why := other.Behind(t.Context()); !strings.Contains(why, "in partitions 1 to 1") {

@@ -16,11 +16,11 @@ import (
 const drainPoll = 200 * time.Millisecond
 
 // Drain returns once everything that was sent to the input topics before the call is committed, by
-// any worker, however long brokers are away. Until then the shards of this process commit as soon as
-// they have caught up. The end offsets are read after the manifests. When the manifests reach them,
-// the pipeline itself sends nothing more: only edges make mirror records, and a shard flushes the
-// mirror records before it creates the manifest that covers the edges. Records of repartitioned topics
-// count as open until they are copied.
+// any worker, however long brokers are away, and whatever is sent meanwhile. Until then the shards of
+// this process commit as soon as they have caught up. The end offsets are read after the manifests.
+// When the manifests reach them, the pipeline itself sends nothing more: only edges make mirror
+// records, and a shard flushes the mirror records before it creates the manifest that covers the
+// edges. Records of repartitioned topics count as open until they are copied.
 func (in *Ingest) Drain(ctx context.Context) error {
 	in.finishing.Store(true)
 	in.draining.Add(1)
@@ -28,15 +28,19 @@ func (in *Ingest) Drain(ctx context.Context) error {
 	in.Progress.Stage("ingest", 0)
 	defer in.Progress.Done()
 	var reported, held int64
+	var sent awaited
 	err := client.PollThrough(ctx, drainPoll, in.Log, func() (bool, error) {
-		b, err := in.backlog(ctx, nil)
+		b, err := in.backlog(ctx)
+		if err != nil {
+			return false, err
+		}
 		done := max(reported, b.covered)
 		if in.Load { // nothing is committed before everything is read
 			done = max(done, in.metrics.feed.Records.Load())
 		}
 		in.Progress.Add(done - reported)
 		reported, held = done, b.held
-		return b.open == 0, err
+		return sent.left(b) == 0, nil
 	})
 	if err == nil && held > 0 {
 		in.Log.Warn("records that follow the beginning of an open transaction are not read before it ends; "+
@@ -48,12 +52,17 @@ func (in *Ingest) Drain(ctx context.Context) error {
 	return err
 }
 
-// Uncommitted returns how many input records no manifest covers yet. each, if not nil, gets for each partition of a
-// topic, or of what a group copies, where its records end and how many of them are not covered.
-func (in *Ingest) Uncommitted(ctx context.Context, each func(of string, partition int, end, open int64)) (
-	int64, error) {
-	b, err := in.backlog(ctx, each)
-	return b.open, err
+// Await returns a function that says how many input records no manifest covers yet, and 0 as soon as there is one for
+// all that had been sent at its first call.
+func (in *Ingest) Await() (uncommitted func(context.Context) (int64, error)) {
+	var sent awaited
+	return func(ctx context.Context) (int64, error) {
+		b, err := in.backlog(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return sent.left(b), nil
+	}
 }
 
 // backlog is how many input records there are.
@@ -61,11 +70,31 @@ type backlog struct {
 	covered int64 // by the commit log
 	open    int64 // not yet
 	held    int64 // back by open transactions, and in neither of the two
+	parts   map[source]part
+}
+
+// part is where the records of a source end, and how many of them are not committed.
+type part struct {
+	end, open int64
+}
+
+func (b *backlog) ends() map[source]int64 {
+	ends := map[source]int64{}
+	for s, p := range b.parts {
+		ends[s] = p.end
+	}
+	return ends
+}
+
+// add adds the records of a source.
+func (b *backlog) add(of string, partition int, end, open int64) {
+	b.parts[source{of, partition}] = part{end, open}
+	b.open += open
 }
 
 // backlog compares the commit log with the input topics.
-func (in *Ingest) backlog(ctx context.Context, each func(of string, partition int, end, open int64)) (
-	b backlog, err error) {
+func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
+	b.parts = map[source]part{}
 	heads, err := in.Heads.NewestOfAll(ctx)
 	if err != nil {
 		return b, err
@@ -74,14 +103,12 @@ func (in *Ingest) backlog(ctx context.Context, each func(of string, partition in
 		return b, err
 	}
 	// What is copied by now is below the end offsets read after it.
-	if b.open, err = in.copies.Lag(ctx, each); err != nil {
+	if err = in.copies.Lag(ctx, b.add); err != nil {
 		return b, err
 	}
-	asked, err := in.texts.lag(ctx, each)
-	if err != nil {
+	if err = in.texts.lag(ctx, b.add); err != nil {
 		return b, err
 	}
-	b.open += asked
 	// Before the others: what comes in between would look like records of open transactions.
 	logEnds, err := in.Groups.Client.LogEndOffsets(ctx, in.Topics.Inputs()...)
 	if err != nil {
@@ -114,10 +141,8 @@ func (in *Ingest) backlog(ctx context.Context, each func(of string, partition in
 				logEnd = max(end, logEnds[topic][p])
 			}
 			c, o := coverage(heads[p], topic, ids[topic].ID, first[topic][p], end, logEnd)
-			b.covered, b.open, b.held = b.covered+c, b.open+o, b.held+logEnd-end
-			if each != nil {
-				each(topic, p, end, o)
-			}
+			b.covered, b.held = b.covered+c, b.held+logEnd-end
+			b.add(topic, p, end, o)
 		}
 	}
 	return b, nil

@@ -63,10 +63,11 @@ func (e *externalModel) run(ctx context.Context) error {
 		Translator: in.Feeds.Translators[in.Topics.Nodes], Cached: &e.cached, Log: in.Log}))
 }
 
-// lag counts the records of nodes of which no vector was asked for yet, and each partition's.
-func (e *externalModel) lag(ctx context.Context, each func(of string, partition int, end, open int64)) (int64, error) {
+// lag tells each, for each partition of the nodes, where its records end and for how many of them no vector was asked
+// yet.
+func (e *externalModel) lag(ctx context.Context, each func(of string, partition int, end, open int64)) error {
 	if e.in.Topics.External == "" {
-		return 0, nil
+		return nil
 	}
 	return external.Lag(ctx, e.in.Groups.Client, e.in.Topics.Nodes, e.group, each)
 }

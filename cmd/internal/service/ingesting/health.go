@@ -116,7 +116,7 @@ func (in *Ingest) Unready() string {
 
 // Behind returns what is wrong with the store or the brokers, or which records were lost, "" for nothing.
 func (in *Ingest) Behind(ctx context.Context) string {
-	if _, err := in.backlog(ctx, nil); err != nil {
+	if _, err := in.backlog(ctx); err != nil {
 		return err.Error()
 	}
 	lost, err := in.Lost(ctx)

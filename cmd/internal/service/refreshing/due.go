@@ -30,12 +30,12 @@ func (r *Refresh) Due(ctx context.Context) (bool, string, error) {
 		}
 		// The first generation waits for the backlog: one that is fitted on half a catalog would be
 		// replaced at once.
-		read, err := r.awaited.committed(ctx, r.Backlog, 0)
+		read, err := r.waitedFor(ctx, 0)
 		return read, fmt.Sprintf("%d nodes and no generation yet", nodes), err
 	}
 	if first := firstOf(newest, edges, changedOrders); first != "" {
 		// As for the first generation: one on half of the links would be replaced at once.
-		read, err := r.awaited.committed(ctx, r.Backlog, newest.Generation)
+		read, err := r.waitedFor(ctx, newest.Generation)
 		return read, fmt.Sprintf("the first %s since generation %d", first, newest.Generation), err
 	}
 	age := time.Since(newest.Created)
@@ -51,6 +51,21 @@ func (r *Refresh) Due(ctx context.Context) (bool, string, error) {
 		return true, fmt.Sprintf("generation %d is %s old", newest.Generation, age.Round(time.Second)), nil
 	}
 	return false, "", nil
+}
+
+// awaited is what a generation waits for.
+type awaited struct {
+	after       int64 // the generation before it, 0 for none
+	uncommitted func(context.Context) (int64, error)
+}
+
+// waitedFor says whether all is committed that had been sent when it was first asked about the generation after one.
+func (r *Refresh) waitedFor(ctx context.Context, after int64) (bool, error) {
+	if r.awaited.uncommitted == nil || r.awaited.after != after {
+		r.awaited = awaited{after, r.Backlog.Await()}
+	}
+	open, err := r.awaited.uncommitted(ctx)
+	return err == nil && open == 0, err
 }
 
 const becauseUnfinished = "an unfinished generation is there to resume"

@@ -28,8 +28,9 @@ import (
 
 // Backlog is what is sent to the input topics and not committed yet.
 type Backlog interface {
-	// Uncommitted returns how many records it has, and gives each those of each partition, and where they end.
-	Uncommitted(ctx context.Context, each func(of string, partition int, end, open int64)) (int64, error)
+	// Await returns a function that says how many records it has, and 0 as soon as those that it had at the first call
+	// are committed.
+	Await() (uncommitted func(context.Context) (int64, error))
 }
 
 // Refresh decides which generation the process serves, and builds new ones. Its exported fields are its inputs, set
@@ -87,9 +88,8 @@ type Refresh struct {
 	// line about one that is ready and not served.
 	builder, held int64
 	// canary is the number of the canary, 0 for none.
-	canary int64
-	orders orders
-	// awaited is what was sent when a first generation, or the first links or orders of one, were seen.
+	canary  int64
+	orders  orders
 	awaited awaited
 	// because is why the last generation was built here.
 	because string

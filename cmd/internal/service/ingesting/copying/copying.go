@@ -43,8 +43,8 @@ func (c *Copies) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Lag returns how many records are not copied yet. each gets those of each partition, and where its records end.
-func (c *Copies) Lag(ctx context.Context, each func(group string, partition int, end, open int64)) (int64, error) {
+// Lag tells each, for each partition, where its records end and how many of them are not copied yet.
+func (c *Copies) Lag(ctx context.Context, each func(group string, partition int, end, open int64)) error {
 	return repartition.Lag(ctx, c.Groups.Client, c.routes(), each)
 }
 
