@@ -30,16 +30,20 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 const publishedPoll = 200 * time.Millisecond
 
 // WaitPublished returns once the embeddings of the current generation and of everything committed
-// so far are acknowledged by the sink topic. If the generation's embeddings turn out to be damaged, it first
-// brings the embeddings up to date again, with a new generation.
+// before the call are acknowledged by the sink topic. If the generation's embeddings turn out to be damaged, it
+// first brings the embeddings up to date again, with a new generation.
 func (s *Service) WaitPublished(ctx context.Context) error {
 	ctx, stop := s.whileAlive(ctx)
 	defer stop()
 	defer s.publish.Hurry()()
-	g := s.served.Number()
+	heads, err := s.publish.Heads.NewestOfAll(ctx)
+	if err != nil {
+		return fmt.Errorf("wait for embeddings: %w", err)
+	}
 	s.live.Progress.Stage("publish embeddings", 0)
 	defer s.live.Progress.Done()
-	err := client.PollThrough(ctx, publishedPoll, s.log, func() (bool, error) {
+	err = client.PollThrough(ctx, publishedPoll, s.log, func() (bool, error) {
+		g := s.served.Number() // another one may be built meanwhile
 		if g > 0 && s.refresh.Damaged() >= g {
 			if _, _, err := s.refresh.UpToDate(ctx); err != nil {
 				return false, err
@@ -48,7 +52,7 @@ func (s *Service) WaitPublished(ctx context.Context) error {
 				return false, fmt.Errorf("generation %d is damaged, and no other could be built in its place", g)
 			}
 		}
-		behind, err := s.publish.Behind(ctx, g)
+		behind, err := s.publish.Behind(ctx, g, heads)
 		if err == nil && behind > 0 {
 			err = s.publish.Blocked()
 		}

@@ -7,9 +7,9 @@ import (
 	"giantstream/stream/publish"
 )
 
-// Behind counts the shards whose embeddings lag behind, or are not in the topic that they are
-// to be in. g is the generation that the embeddings topic is to have.
-func (p *Publish) Behind(ctx context.Context, g int64) (behind int, err error) {
+// Behind counts the shards whose embeddings lag behind these manifests, or are not in the topic that they
+// are to be in. g is the generation that the embeddings topic is to have.
+func (p *Publish) Behind(ctx context.Context, g int64, heads []*commitlog.Manifest) (behind int, err error) {
 	for _, o := range p.outlets() {
 		if o.cursor == commitlog.Canary {
 			g = 0
@@ -17,7 +17,7 @@ func (p *Publish) Behind(ctx context.Context, g int64) (behind int, err error) {
 				g = model.Generation
 			}
 		}
-		n, err := p.behindOn(ctx, &o, g)
+		n, err := p.behindOn(ctx, &o, g, heads)
 		if err != nil {
 			return 0, err
 		}
@@ -26,16 +26,13 @@ func (p *Publish) Behind(ctx context.Context, g int64) (behind int, err error) {
 	return behind, nil
 }
 
-func (p *Publish) behindOn(ctx context.Context, o *outlet, g int64) (behind int, err error) {
+func (p *Publish) behindOn(ctx context.Context, o *outlet, g int64, heads []*commitlog.Manifest) (behind int,
+	err error) {
 	topic, err := p.sinkTopic(ctx, o.topic)
 	if err != nil {
 		return 0, err
 	}
-	for shard := range p.Shards {
-		head, err := p.Heads.Newest(ctx, shard)
-		if err != nil {
-			return 0, err
-		}
+	for shard, head := range heads {
 		at, err := o.cursor.Load(ctx, p.Store, shard)
 		if err != nil {
 			return 0, err

@@ -7,21 +7,40 @@ import (
 	"time"
 
 	"giantstream/internal/retry"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
 // upToDatePoll is the interval at which UpToDate looks for rows that no generation covers.
 const upToDatePoll = 200 * time.Millisecond
 
-// UpToDate returns once a generation covers everything committed. It finishes an unfinished
+// covers says whether a generation, if there is one, was built from these manifests and maybe from later ones.
+func covers(doc *generation.Doc, heads []*commitlog.Manifest) bool {
+	for shard, head := range heads {
+		if head != nil && (doc == nil || doc.Cut[shard] < head.Seq) {
+			return false
+		}
+	}
+	return true
+}
+
+// UpToDate returns once a generation covers everything committed before the call. It finishes an unfinished
 // generation and builds a new one if rows have changed since its cut, or waits for the process that
 // does. Without role refresh it always waits. With that role it also builds one where the configuration asks
 // for other embeddings than the newest generation has, once: two processes with different configurations
 // do not take turns. It returns the current generation, and whether this process has built one.
 func (r *Refresh) UpToDate(ctx context.Context) (doc *generation.Doc, built bool, err error) {
 	renewed := false // by a generation of this process, with its settings
+	heads, err := r.Heads.NewestOfAll(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("bring the embeddings up to date: %w", err)
+	}
 	outdated := func(ctx context.Context) (bool, string, error) {
 		due, why, err := r.Outdated(ctx)
+		if due && covers(r.newest(), heads) {
+			why, err = r.unbuilt(ctx)
+			due = why != ""
+		}
 		if err == nil && !due && !renewed && r.Builds {
 			why = r.becauseSettings()
 			due = why != ""
