@@ -40,8 +40,8 @@ func (c *Client) adviceOn(err error) string {
 	case strings.Contains(err.Error(), "remote error: tls"):
 		return "the brokers refuse kafka.tls.cert_file: it must be signed by an authority that they trust, and be valid"
 	case isEither(err, io.EOF, io.ErrUnexpectedEOF) && c.encrypted && !c.passworded:
-		return "the port may be one without TLS, or want a password: set kafka.tls.enabled: false, see kafka.sasl, or " +
-			"name another port"
+		return "the port may be one without TLS, or want a password: set kafka.tls.enabled: false, see kafka.sasl, " +
+			"or name another port"
 	case isEither(err, io.EOF, io.ErrUnexpectedEOF) && c.encrypted, errors.As(err, new(tls.RecordHeaderError)):
 		return "the port may be one without TLS: set kafka.tls.enabled: false, or name another port"
 	case isEither(err, io.EOF, io.ErrUnexpectedEOF):

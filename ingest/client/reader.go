@@ -209,7 +209,8 @@ func (r *Reader) bounds(ctx context.Context) (oldest, end int64, err error) {
 	}
 	if r.Partition < now[r.Topic].Partitions { // it was added after kafka-go has asked for the metadata that it keeps
 		r.Client.transport.CloseIdleConnections()
-		return 0, 0, fmt.Errorf("kafka topic %q: the metadata of partition %d have not arrived yet", r.Topic, r.Partition)
+		return 0, 0, fmt.Errorf("kafka topic %q: the metadata of partition %d have not arrived yet", r.Topic,
+			r.Partition)
 	}
 	return 0, 0, fmt.Errorf("kafka topic %q: %w %d", r.Topic, errNoPartition, r.Partition)
 }
