@@ -37,8 +37,8 @@ type TopicSpec struct {
 	MaxMessageBytes int
 }
 
-// EnsureTopics creates the topics that are missing, with the broker's default replication, and
-// checks the partitions of those that exist. Its error names every topic that is wrong and wraps
+// EnsureTopics creates the topics that are missing, with the broker's default replication, waits until the brokers
+// know them, and checks the partitions of those that exist. Its error names every topic that is wrong and wraps
 // ErrPartitions. It is idempotent, and several processes may call it at once.
 func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	ctx, cancel := withTimeout(ctx)
@@ -78,6 +78,13 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 		if have, err = c.awaitTopics(ctx, specs); err != nil {
 			return err
 		}
+	}
+	names := make([]string, len(specs))
+	for i := range specs {
+		names[i] = specs[i].Name
+	}
+	if err := c.awaitBrokers(ctx, names); err != nil {
+		return err
 	}
 	var errs []error
 	for _, s := range specs {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -13,6 +14,8 @@ import (
 	franzsasl "github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"giantstream/internal/retry"
 )
 
 // TopicIdentity is what tells a topic from another one of the same name.
@@ -39,13 +42,7 @@ func (c *Client) identify(ctx context.Context, topics []string) (map[string]Topi
 	if err != nil {
 		return nil, err
 	}
-	req := kmsg.NewPtrMetadataRequest()
-	for _, name := range topics {
-		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(name)
-		req.Topics = append(req.Topics, t)
-	}
-	res, err := req.RequestWith(ctx, franz)
+	res, err := metadataRequest(topics).RequestWith(ctx, franz)
 	if err != nil {
 		return nil, c.unread(err)
 	}
@@ -73,6 +70,59 @@ func (c *Client) identify(ctx context.Context, topics []string) (map[string]Topi
 		}
 	}
 	return out, nil
+}
+
+func metadataRequest(topics []string) *kmsg.MetadataRequest {
+	req := kmsg.NewPtrMetadataRequest()
+	for _, name := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, t)
+	}
+	return req
+}
+
+// awaitBrokers waits until every broker that answers knows the topics. One hears of a topic later than others, and
+// whom the next request goes to is chance.
+func (c *Client) awaitBrokers(ctx context.Context, topics []string) error {
+	franz, err := c.franz.get()
+	if err != nil {
+		return err
+	}
+	req := metadataRequest(topics)
+	if _, err := req.RequestWith(ctx, franz); err != nil { // who they are
+		return c.unread(err)
+	}
+	var unknown error
+	err = retry.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		unknown = nil
+		for _, b := range franz.DiscoveredBrokers() {
+			if res, ok := topicsOf(ctx, b, req); ok {
+				unknown = errors.Join(unknown, unknownTopic(res))
+			}
+		}
+		return unknown == nil, nil
+	})
+	return errors.Join(err, unknown)
+}
+
+// topicsOf returns a broker's answer, false for one that is away.
+func topicsOf(ctx context.Context, b *kgo.Broker, req *kmsg.MetadataRequest) (*kmsg.MetadataResponse, bool) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	res, err := b.Request(ctx, req)
+	answer, ok := res.(*kmsg.MetadataResponse)
+	return answer, ok && err == nil
+}
+
+// unknownTopic returns ErrNoTopic of the first topic that a broker does not know, nil for none.
+func unknownTopic(res *kmsg.MetadataResponse) error {
+	for _, t := range res.Topics {
+		if t.Topic != nil && t.ErrorCode == kerr.UnknownTopicOrPartition.Code {
+			return noTopic(*t.Topic)
+		}
+	}
+	return nil
 }
 
 // franzClient is a franz-go client that is made when it is first needed.
