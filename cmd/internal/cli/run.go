@@ -153,7 +153,7 @@ func (f *runFlags) prepare(ctx context.Context, a *command.App) (*preparedRun, e
 	}
 	// A model that is named here, rather than by the store's last generation.
 	if named := f.pipeline.File != "" || f.encoder.ModelGiven(); named && (r.roles.Refresh || r.roles.Build) {
-		if err := wiring.SettingsOf(cfg).CheckModel(); err != nil {
+		if err := wiring.SettingsOf(cfg).CheckEncoder(); err != nil {
 			return nil, command.UsageError(err)
 		}
 	}

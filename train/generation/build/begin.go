@@ -111,7 +111,7 @@ func (w *Worker) document(ctx context.Context, g int64, cut map[int]int64, r Req
 		return doc, err
 	}
 	// Once there is a document, its generation is finished with its settings.
-	if err := r.Settings.CheckModel(); err != nil {
+	if err := r.Settings.CheckEncoder(); err != nil {
 		return nil, err
 	}
 	doc = &generation.Doc{Format: generation.DocFormat, Generation: g, Status: generation.Building,

@@ -126,10 +126,15 @@ func pretrainedBERT(t *Training) (train.Encoder, error) {
 // ErrModel: the model that training starts from cannot be opened.
 var ErrModel = errors.New("cannot open the model")
 
-// CheckModel opens the model that training starts from, if it starts from one, and closes it again: a build
-// comes to it only after hours.
-func (s Settings) CheckModel() error {
-	if !KindOf(s.Encoder).NeedsModel {
+// CheckEncoder refuses an encoder that does not exist. If its training starts from a model, it opens the model and
+// closes it again: a build comes to it only after hours.
+func (s Settings) CheckEncoder() error {
+	k := KindOf(s.Encoder)
+	if k.Name == "" {
+		_, err := trainedKind(s.Encoder)
+		return err
+	}
+	if !k.NeedsModel {
 		return nil
 	}
 	dir, pooling, err := s.BERT.start()

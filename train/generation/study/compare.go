@@ -61,6 +61,13 @@ func (s Spread) String() string {
 // as they come.
 func Compare(ctx context.Context, o Options, source generation.Source, encoders []string,
 	seeds []uint64) ([]Comparison, error) {
+	for _, kind := range encoders {
+		s := o.Settings
+		s.Encoder = kind
+		if err := s.CheckEncoder(); err != nil {
+			return nil, err
+		}
+	}
 	t, err := featurize(ctx, &o, source)
 	if err != nil {
 		return nil, err
