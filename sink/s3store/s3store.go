@@ -48,7 +48,7 @@ func Open(ctx context.Context, bucket, prefix string, opts Options) (*Store, err
 	s := &Store{core: minio.Core{Client: client}, bucket: bucket, prefix: prefix}
 	exists, err := client.BucketExists(ctx, bucket)
 	if err != nil {
-		return nil, s.wrap("open", "", err)
+		return nil, s.wrap("open", s.URL(), err)
 	}
 	if !exists {
 		return nil, &sink.Error{Op: "open", Key: s.URL(), Err: fmt.Errorf("bucket %q: %w", bucket, sink.ErrNotFound),
