@@ -24,7 +24,8 @@ type Orders struct {
 	// Pairs of items that orders have together, most frequent first, at most maxPairs. Those of orders with
 	// more than maxPaired items are not counted.
 	Pairs []Pair `json:"pairs,omitempty"`
-	// Restated is how many records state an order again as a whole, and Shortened how many of these leave out an item.
+	// Restated is how many records state an order again as a whole, and Shortened how many of these leave out most of
+	// its items.
 	Restated  int64 `json:"restated,omitempty"`
 	Shortened int64 `json:"shortened,omitempty"`
 	// Future is how many orders were placed later than now, and FirstFuture the first of them that was read.
@@ -134,7 +135,7 @@ func (c *orders) restate(o *order, lines []mutation.Line) {
 			kept++
 		}
 	}
-	if kept < len(o.items) {
+	if 2*kept < len(o.items) {
 		c.shortened++
 	}
 }
@@ -144,9 +145,9 @@ func (o *Orders) warnings() (out []string) {
 	if o == nil {
 		return nil
 	}
-	// Orders get shorter when items come back, though rarely.
+	// Corrections and returns leave out an item or two, and rarely most of an order.
 	if o.Shortened >= 10 && 4*o.Shortened >= o.Restated {
-		out = append(out, fmt.Sprintf("%d of %d records that state an order again leave out items which it had, and "+
+		out = append(out, fmt.Sprintf("%d of %d records that state an order again leave out most of what it had, and "+
 			"only the newest record of an order counts; if each record has some of its items, such as events of a "+
 			"session, add them up: --order-mode add (ingest.baskets.mode)", o.Shortened, o.Restated))
 	}

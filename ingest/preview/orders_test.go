@@ -42,6 +42,7 @@ func TestPartsTakenForOrders(t *testing.T) {
 		"parts":           {decode.Add, func(i int) string { return fmt.Sprintf(`"a%d"`, i) }, false},
 		"growing carts":   {decode.Replace, func(i int) string { return `"a"` + strings.Repeat(`,"b"`, i) }, false},
 		"the same again":  {decode.Replace, func(int) string { return `"a","b"` }, false},
+		"corrected":       {decode.Replace, func(i int) string { return `"a","b","c"`[:11-4*i] }, false},
 		"taken back":      {decode.Replace, func(i int) string { return `"a","b"`[:7-4*(i%2)*(1-i/2)] }, false},
 	} {
 		of := mapping
