@@ -289,7 +289,10 @@ func tableRows(t *testing.T, db *pgx.Conn) (texts, attributes, orders map[string
 	_, err = pgx.ForEachRow(rows, []any{&sku, &name, &description, &brand, &price, &weight, &sold, &since, &updated, &day,
 		&tags, &sizes, &info, &clicks}, func() error {
 		texts[sku] = strings.TrimSuffix(name+"\n"+*cmp.Or(description, new(string)), "\n")
-		has := map[string]any{"sold": sold, "tags": tags}
+		has := map[string]any{"sold": sold}
+		if len(tags) > 0 {
+			has["tags"] = tags
+		}
 		for k, v := range map[string]*float64{"price": price, "weight": weight} {
 			if v != nil {
 				has[k] = *v
@@ -305,7 +308,7 @@ func tableRows(t *testing.T, db *pgx.Conn) (texts, attributes, orders map[string
 				has[k] = v.UTC().Format("2006-01-02T15:04:05.999999Z")
 			}
 		}
-		if sizes != nil {
+		if len(sizes) > 0 {
 			has["sizes"] = sizes
 		}
 		b, err := json.Marshal(has)
