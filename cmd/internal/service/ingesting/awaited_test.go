@@ -41,3 +41,21 @@ func TestWhatIsSentLaterIsNotWaitedFor(t *testing.T) {
 		t.Error("an empty backlog is waited for")
 	}
 }
+
+// What is not sent, but pending, is waited for until it is committed.
+func TestWhatIsPendingIsWaitedFor(t *testing.T) {
+	busy, pending := source{"nodes", 0}, source{acceptedLosses, 0}
+	b := backlog{parts: map[source]part{busy: {end: 7, open: 1}, pending: {2, 2}}, open: 3}
+	var a awaited
+	for n := range 10 {
+		if b.parts[busy] = (part{int64(8 + n), 1}); a.left(b) == 0 {
+			t.Fatalf("look %d: done before the losses are committed", n)
+		}
+	}
+	b.parts[pending], b.open = part{}, 1
+	for n := 0; a.left(b) > 0; n++ {
+		if b.parts[busy] = (part{int64(20 + n), 1}); n > 10 {
+			t.Fatal("committed, and waited for")
+		}
+	}
+}

@@ -73,6 +73,9 @@ type backlog struct {
 	parts   map[source]part
 }
 
+// acceptedLosses is the source of losses that a shard has yet to commit as accepted. No topic has its name.
+const acceptedLosses = "accepted losses"
+
 // part is where the records of a source end, and how many of them are not committed.
 type part struct {
 	end, open int64
@@ -129,10 +132,12 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 	if err != nil {
 		return b, err
 	}
-	for _, head := range heads {
+	for shard, head := range heads {
+		pending := int64(0)
 		if in.streams(head) {
-			b.open += in.accepted.pending(head)
+			pending = in.accepted.pending(head)
 		}
+		b.add(acceptedLosses, shard, pending, pending)
 	}
 	for topic, partitions := range ends {
 		for p, end := range partitions {
