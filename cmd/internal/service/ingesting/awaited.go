@@ -16,8 +16,9 @@ type source struct {
 // roundsToCommit: a record is copied, becomes a mirror record or gets its vector, and these are committed.
 const roundsToCommit = 3
 
-// left takes the next look, and returns how many records are not committed, or 0 if they were sent after the first one.
-func (a *awaited) left(b backlog) int64 {
+// uncommitted takes the next look, and returns how many records are not committed, or 0 if they were sent after the
+// first one.
+func (a *awaited) uncommitted(b backlog) int64 {
 	for s, p := range b.parts {
 		if p.open == 0 || p.end-p.open >= a.ends[s] {
 			delete(a.ends, s)

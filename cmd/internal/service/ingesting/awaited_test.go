@@ -13,7 +13,7 @@ func TestWhatIsSentLaterIsNotWaitedFor(t *testing.T) {
 			b.parts[s] = part{p.end + 10, p.open}
 			b.open += p.open
 		}
-		return a.left(b)
+		return a.uncommitted(b)
 	}
 	for n := range 20 {
 		if look() == 0 {
@@ -48,12 +48,12 @@ func TestWhatIsPendingIsWaitedFor(t *testing.T) {
 	b := backlog{parts: map[source]part{busy: {end: 7, open: 1}, pending: {2, 2}}, open: 3}
 	var a awaited
 	for n := range 10 {
-		if b.parts[busy] = (part{int64(8 + n), 1}); a.left(b) == 0 {
+		if b.parts[busy] = (part{int64(8 + n), 1}); a.uncommitted(b) == 0 {
 			t.Fatalf("look %d: done before the losses are committed", n)
 		}
 	}
 	b.parts[pending], b.open = part{}, 1
-	for n := 0; a.left(b) > 0; n++ {
+	for n := 0; a.uncommitted(b) > 0; n++ {
 		if b.parts[busy] = (part{int64(20 + n), 1}); n > 10 {
 			t.Fatal("committed, and waited for")
 		}

@@ -40,7 +40,7 @@ func (in *Ingest) Drain(ctx context.Context) error {
 		}
 		in.Progress.Add(done - reported)
 		reported, held = done, b.held
-		return sent.left(b) == 0, nil
+		return sent.uncommitted(b) == 0, nil
 	})
 	if err == nil && held > 0 {
 		in.Log.Warn("records that follow the beginning of an open transaction are not read before it ends; "+
@@ -61,7 +61,7 @@ func (in *Ingest) Await() (uncommitted func(context.Context) (int64, error)) {
 		if err != nil {
 			return 0, err
 		}
-		return sent.left(b), nil
+		return sent.uncommitted(b), nil
 	}
 }
 
