@@ -11,24 +11,38 @@ import (
 	"giantstream/ingest/broker"
 )
 
-// Another client creates a topic. The first time that this one asks for its offsets, it may know it only from
-// Identify; the second time it has asked for the metadata again.
-func TestATopicNewerThanTheMetadataIsKnownAtOnce(t *testing.T) {
+// embedded starts an embedded broker and returns its address.
+func embedded(t *testing.T) []string {
+	t.Helper()
 	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return b.Addrs()
+}
+
+func connected(t *testing.T, brokers []string) *Client {
+	t.Helper()
+	c, err := New(Options{Brokers: brokers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Another client creates a topic. The first time that this one asks for its offsets, it may know it only from
+// Identify; the second time it has asked for the metadata again.
+func TestATopicNewerThanTheMetadataIsKnownAtOnce(t *testing.T) {
+	brokers := embedded(t)
 	clients := [2]*Client{}
 	for i := range clients {
-		if clients[i], err = New(Options{Brokers: b.Addrs()}); err != nil {
-			t.Fatal(err)
-		}
-		defer clients[i].Close()
+		clients[i] = connected(t, brokers)
 		if _, err := clients[i].topics(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -50,27 +64,15 @@ func TestATopicNewerThanTheMetadataIsKnownAtOnce(t *testing.T) {
 
 // A group hands out partitions that were added a moment ago. The reader of one waits for its metadata.
 func TestAPartitionNewerThanTheMetadataIsRead(t *testing.T) {
-	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c, err := New(Options{Brokers: b.Addrs()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	brokers := embedded(t)
+	c := connected(t, brokers)
 	if err := c.EnsureTopics(t.Context(), TopicSpec{Name: "grows", Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.FirstOffsets(t.Context(), "grows"); err != nil {
 		t.Fatal(err)
 	}
-	admin := &kafka.Client{Addr: kafka.TCP(b.Addrs()...)}
+	admin := &kafka.Client{Addr: kafka.TCP(brokers...)}
 	res, err := admin.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
 		Topics: []kafka.TopicPartitionsConfig{{Name: "grows", Count: 2}}})
 	if err != nil || res.Errors["grows"] != nil {

@@ -95,6 +95,11 @@ func (b *backlog) add(of string, partition int, end, open int64) {
 	b.open += open
 }
 
+// addGroup adds the records that a group copies. A group may have the name of a topic, which has no space in its own.
+func (b *backlog) addGroup(group string, partition int, end, open int64) {
+	b.add("group "+group, partition, end, open)
+}
+
 // backlog compares the commit log with the input topics.
 func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 	b.parts = map[source]part{}
@@ -106,10 +111,10 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 		return b, err
 	}
 	// What is copied by now is below the end offsets read after it.
-	if err = in.copies.Lag(ctx, b.add); err != nil {
+	if err = in.copies.Lag(ctx, b.addGroup); err != nil {
 		return b, err
 	}
-	if err = in.texts.lag(ctx, b.add); err != nil {
+	if err = in.texts.lag(ctx, b.addGroup); err != nil {
 		return b, err
 	}
 	// Before the others: what comes in between would look like records of open transactions.
