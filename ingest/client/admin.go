@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
+
+	"giantstream/internal/retry"
 )
 
 // ErrPartitions: an existing topic does not have the partitions it needs.
@@ -147,7 +150,7 @@ type topic struct {
 
 // topics describes the named topics that exist (nil: all topics).
 func (c *Client) topics(ctx context.Context, names []string) (map[string]topic, error) {
-	res, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	res, err := c.metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
 		return nil, c.unread(err)
 	}
@@ -159,6 +162,18 @@ func (c *Client) topics(ctx context.Context, names []string) (map[string]topic, 
 		}
 	}
 	return out, nil
+}
+
+// metadata asks once more after a timeout: a broker that is frozen takes connections and answers none, and kafka-go
+// draws anew which of the brokers it connects to. Other failures are returned at once.
+func (c *Client) metadata(ctx context.Context, req *kafka.MetadataRequest) (*kafka.MetadataResponse, error) {
+	pause := retry.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
+	for {
+		res, err := c.kafka.Metadata(ctx, req)
+		if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || pause.Wait(ctx) != nil {
+			return res, err
+		}
+	}
 }
 
 // EndOffsets returns, per topic and partition, where what can be read now ends: at the first record of

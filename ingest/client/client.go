@@ -68,7 +68,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{tcp: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}, tls: o.TLS,
+	d := &dialer{tcp: net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}, tls: o.TLS,
 		mechanism: mechanism, clientID: o.ClientID}
 	c := &Client{
 		brokers:     o.Brokers,
@@ -81,7 +81,7 @@ func New(o Options) (*Client, error) {
 		isolation:   kafka.ReadCommitted,
 		transport: &kafka.Transport{
 			Dial:        d.dial,
-			DialTimeout: 10 * time.Second,
+			DialTimeout: dialTimeout,
 			IdleTimeout: time.Minute,
 			ClientID:    o.ClientID,
 		},
@@ -122,8 +122,12 @@ func (c *Client) Close() {
 	c.franz.close()
 }
 
-// requestTimeout bounds every administrative request.
-const requestTimeout = 20 * time.Second
+const (
+	// requestTimeout bounds every administrative request.
+	requestTimeout = 20 * time.Second
+	// dialTimeout bounds connecting to a broker, up to its first answer. A request has time for several brokers.
+	dialTimeout = 5 * time.Second
+)
 
 func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, requestTimeout)

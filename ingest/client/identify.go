@@ -89,10 +89,10 @@ func (c *Client) awaitBrokers(ctx context.Context, topics []string) error {
 	if err != nil {
 		return err
 	}
-	req := metadataRequest(topics)
-	if _, err := req.RequestWith(ctx, franz); err != nil { // who they are
-		return c.unread(err)
+	if _, err := c.Identify(ctx, topics...); err != nil && !errors.Is(err, ErrNoTopic) { // who they are
+		return err
 	}
+	req := metadataRequest(topics)
 	var unknown error
 	err = retry.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		unknown = nil
@@ -171,7 +171,8 @@ func newFranz(opts []kgo.Opt) (*kgo.Client, error) {
 
 // franzOptions says to franz-go what Options says to kafka-go.
 func franzOptions(o Options) []kgo.Opt {
-	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...)}
+	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...), kgo.DialTimeout(dialTimeout),
+		kgo.RequestTimeoutOverhead(dialTimeout)}
 	if o.ClientID != "" {
 		opts = append(opts, kgo.ClientID(o.ClientID))
 	}
