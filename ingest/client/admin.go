@@ -103,7 +103,7 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 func (c *Client) createTopics(ctx context.Context, topics []kafka.TopicConfig) error {
 	res, err := c.kafka.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
 	if err != nil {
-		return fmt.Errorf("kafka: creating topics: %w", err)
+		return fmt.Errorf("kafka: creating topics: %w", cause(err))
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(res.Errors)) {
@@ -256,7 +256,7 @@ func (c *Client) listOffset(
 		err = errors.New("no answer")
 	}
 	if err != nil {
-		return got, c.advise(fmt.Errorf("kafka: listing offsets of %s-%d: %w", topic, partition, err))
+		return got, c.advise(fmt.Errorf("kafka: listing offsets of %s-%d: %w", topic, partition, cause(err)))
 	}
 	return got, nil
 }
@@ -296,7 +296,7 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 		return out, nil // nobody has joined it yet
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka group %q: reading its offsets: %w", group, err)
+		return nil, fmt.Errorf("kafka group %q: reading its offsets: %w", group, cause(err))
 	}
 	for _, p := range res.Topics[topic] {
 		if p.Error != nil {
@@ -324,7 +324,7 @@ func (c *Client) CommitOffsets(
 	defer cancel()
 	res, err := c.kafka.OffsetCommit(ctx, req)
 	if err != nil {
-		return fmt.Errorf("kafka group %q: committing offsets of partition %d: %w", group, partition, err)
+		return fmt.Errorf("kafka group %q: committing offsets of partition %d: %w", group, partition, cause(err))
 	}
 	for topic, partitions := range res.Topics {
 		for _, p := range partitions {

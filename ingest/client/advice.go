@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"github.com/segmentio/kafka-go"
@@ -13,7 +14,15 @@ import (
 
 // unread says that brokers do not tell what topics they have, and what to look at.
 func (c *Client) unread(err error) error {
-	return c.advise(fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err))
+	return c.advise(fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), cause(err)))
+}
+
+// cause returns the error without the name of kafka-go's method, which says nothing to users.
+func cause(err error) error {
+	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "kafka.(*Client).") {
+		return inner
+	}
+	return err
 }
 
 // advise says behind an error what to look at, if brokers have refused the connection.
@@ -46,6 +55,9 @@ func (c *Client) adviceOn(err error) string {
 		return "the port may be one without TLS: set kafka.tls.enabled: false, or name another port"
 	case isEither(err, io.EOF, io.ErrUnexpectedEOF):
 		return "the port may be one that wants TLS or a password: see kafka.tls and kafka.sasl"
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return "nothing answered in time: check kafka.brokers, the network and the brokers"
 	}
 	return ""
 }

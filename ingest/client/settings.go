@@ -41,7 +41,7 @@ func (c *Client) Settings(ctx context.Context, topics ...string) (map[string]Top
 	}
 	res, err := c.kafka.DescribeConfigs(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("kafka: describing topics: %w", err)
+		return nil, fmt.Errorf("kafka: describing topics: %w", cause(err))
 	}
 	out := map[string]TopicSettings{}
 	for _, r := range res.Resources {
