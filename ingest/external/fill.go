@@ -22,6 +22,7 @@ import (
 	"giantstream/ingest/group"
 	"giantstream/ingest/repartition"
 	"giantstream/ingest/schema"
+	"giantstream/internal/retry"
 	"giantstream/stream/mutation"
 )
 
@@ -84,6 +85,8 @@ type filler struct {
 	decoder    *decode.Decoder
 	producer   *client.Producer
 	committed  int64 // offset that Fill has committed to the group, negative for none
+	// uncommitted is one line a minute about commits that fail, not one for each fetch.
+	uncommitted retry.Outage
 	// sent has, by node, what the newest record in To says.
 	sent map[string]said
 	json []byte
@@ -208,10 +211,13 @@ func (f *filler) fill(ctx context.Context, got client.Fetched) error {
 		return nil
 	}
 	if err := f.assignment.CommitOffsets(map[string]int64{f.From: got.Next}); err != nil {
-		f.log.Warn("how far vectors were asked for is not committed to the group; texts may be looked at again",
-			"error", err)
+		if f.uncommitted.Failed(f.From, time.Now()) {
+			f.log.Warn("how far vectors were asked for is not committed to the group; texts may be looked at again",
+				"error", err)
+		}
 		return nil
 	}
+	f.uncommitted.EndFailure(f.From, time.Now())
 	f.committed = got.Next
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/ingest/group"
 	"giantstream/ingest/schema"
+	"giantstream/internal/retry"
 )
 
 // Options say what to copy.
@@ -103,9 +104,11 @@ type copier struct {
 	letters    *deadletter.Writer
 	log        *slog.Logger
 	committed  int64 // offset that the copier has committed, negative for none
-	noted      int64 // offset that Positions have
-	notedAt    time.Time
-	json       []byte
+	// uncommitted is one line a minute about commits that fail, not one for each fetch.
+	uncommitted retry.Outage
+	noted       int64 // offset that Positions have
+	notedAt     time.Time
+	json        []byte
 }
 
 func copyPartition(ctx context.Context, o Options, r Route, a group.Assignment) (err error) {
@@ -217,9 +220,12 @@ func (c *copier) copyAll(ctx context.Context, got client.Fetched) error {
 		return nil
 	}
 	if err := c.commit(ctx, got.Next); err != nil {
-		c.log.Warn("what was copied is not committed to the group; it may be copied again", "error", err)
+		if c.uncommitted.Failed(c.From, time.Now()) {
+			c.log.Warn("what was copied is not committed to the group; it may be copied again", "error", err)
+		}
 		return nil
 	}
+	c.uncommitted.EndFailure(c.From, time.Now())
 	c.committed = got.Next
 	return nil
 }
