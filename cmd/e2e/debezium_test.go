@@ -93,12 +93,12 @@ http: {listen: ""}
 `
 
 // Debezium's connector follows tables of PostgreSQL: by Kafka Connect's JsonConverter with schemas, where decimals and
-// times are what the schema says, and without them, where the connector writes both as text. Either way rows,
-// attributes and orders are those of the tables in the end, and what cannot be applied is a dead letter with the
-// reason.
+// times are what the schema says, without them, where the connector writes both as text, and by Apicurio's
+// AvroConverter, with schemas in a registry. Every way rows, attributes and orders are those of the tables in the end,
+// and what cannot be applied is a dead letter with the reason.
 func TestRealDebezium(t *testing.T) {
-	connect := os.Getenv("GIANTSTREAM_REAL_CONNECT")
-	if connect == "" {
+	connect, registry := os.Getenv("GIANTSTREAM_REAL_CONNECT"), os.Getenv("GIANTSTREAM_REAL_REGISTRY")
+	if connect == "" || registry == "" {
 		t.Skip("needs Kafka Connect with Debezium: cmd/dev/test-real debezium")
 	}
 	server := pgserver.Start(t)
@@ -120,14 +120,19 @@ func TestRealDebezium(t *testing.T) {
 		{name: "with schemas", settings: map[string]string{"value.converter.schemas.enable": "true"}},
 		{name: "without schemas", settings: map[string]string{"value.converter.schemas.enable": "false",
 			"decimal.handling.mode": "string", "time.precision.mode": "isostring"}},
+		{name: "Avro", registry: registry + "/apis/ccompat/v7", settings: avroConverters(registry)},
 	}
 	for _, m := range modes {
-		m.config, m.place = realPlace(t, debeziumConfig)
+		config := debeziumConfig
+		if m.registry != "" {
+			config = strings.Replace(config, "ingest:", "ingest:\n  schema_registry: {url: \""+m.registry+"\"}", 1)
+		}
+		m.config, m.place = realPlace(t, config)
 		startConnector(t, connect, address, m.place.topic(""), m.settings)
 	}
 	for _, m := range modes {
-		m.await(t, "nodes", `"op":"r"`, 60)
-		m.await(t, "public.order_lines", `"op":"r"`, 1)
+		m.await(t, "nodes", "", 60)
+		m.await(t, "public.order_lines", "", 1)
 	}
 	for _, statement := range changes {
 		execute(statement)
@@ -171,9 +176,24 @@ func TestRealDebezium(t *testing.T) {
 // debeziumMode is how a connector writes the tables' changes to topics of a pipeline.
 type debeziumMode struct {
 	name     string
+	registry string // URL of its schemas, "" for none
 	settings map[string]string
 	config   string
 	place    place
+}
+
+// avroConverters are the settings with which keys and values are Avro as Confluent's serializers write it.
+func avroConverters(registry string) map[string]string {
+	settings := map[string]string{"schema.name.adjustment.mode": "avro", "field.name.adjustment.mode": "avro"}
+	for _, part := range []string{"key", "value"} {
+		converter := part + ".converter"
+		settings[converter] = "io.apicurio.registry.utils.converter.AvroConverter"
+		settings[converter+".apicurio.registry.url"] = registry + "/apis/registry/v2"
+		settings[converter+".apicurio.registry.auto-register"] = "true"
+		settings[converter+".apicurio.registry.as-confluent"] = "true"
+		settings[converter+".apicurio.registry.headers.enabled"] = "false" // else the schema's id is no part of the value
+	}
+	return settings
 }
 
 // await returns when a topic of the pipeline has n values with some text in them.

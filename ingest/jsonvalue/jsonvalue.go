@@ -1,6 +1,7 @@
 package jsonvalue
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"math"
@@ -80,14 +81,14 @@ func AppendFloat(b []byte, f float64, bits int) []byte {
 }
 
 const (
-	// MaxScale bounds the digits of a decimal after its point. Writers of Parquet and databases stop
-	// at 76.
+	// MaxScale bounds the digits of a decimal after its point, and the zeros that a negative scale adds before it. Writers
+	// of Parquet and databases stop at 76.
 	MaxScale = 1000
 	// maxDecimalBytes bounds an unscaled decimal; 32 bytes have 76 digits.
 	maxDecimalBytes = 128
 )
 
-// AppendDecimal appends unscaled · 10^-scale with all digits of its scale, which is from 0 to
+// AppendDecimal appends unscaled · 10^-scale with all digits of its scale, which is from -MaxScale to
 // MaxScale.
 func AppendDecimal(b []byte, unscaled int64, scale int) []byte {
 	if unscaled < 0 {
@@ -104,7 +105,7 @@ func AppendDecimal(b []byte, unscaled int64, scale int) []byte {
 // AppendLongDecimal is AppendDecimal of an unscaled number in two's complement, big-endian. One that
 // is longer than any database writes is binary.
 func AppendLongDecimal(b, unscaled []byte, scale int) []byte {
-	if len(unscaled) > maxDecimalBytes || scale < 0 || scale > MaxScale {
+	if len(unscaled) > maxDecimalBytes || scale < -MaxScale || scale > MaxScale {
 		return AppendBinary(b, unscaled)
 	}
 	if len(unscaled) <= 8 {
@@ -126,14 +127,17 @@ func AppendLongDecimal(b, unscaled []byte, scale int) []byte {
 	return appendPoint(b, n.Append(nil, 10), scale)
 }
 
-// appendPoint appends digits with a point before the last scale ones.
+// appendPoint appends digits with a point before the last scale ones, or with as many zeros as a negative scale says.
 func appendPoint(b, digits []byte, scale int) []byte {
-	whole := max(0, len(digits)-scale)
+	if scale < 0 && string(digits) != "0" {
+		return append(append(b, digits...), bytes.Repeat([]byte{'0'}, -scale)...)
+	}
+	whole := max(0, len(digits)-max(0, scale))
 	if whole == 0 {
 		b = append(b, '0')
 	}
 	b = append(b, digits[:whole]...)
-	if scale == 0 {
+	if scale <= 0 {
 		return b
 	}
 	b = append(b, '.')

@@ -45,6 +45,7 @@ func TestValues(t *testing.T) {
 		"255":                      jsonvalue.AppendLongDecimal(nil, []byte{0, 0xff}, 0),
 		"18446744073709551616":     jsonvalue.AppendLongDecimal(nil, long, 0),
 		"-1844674407370955161.6":   jsonvalue.AppendLongDecimal(nil, negative, 1),
+		"-1500":                    jsonvalue.AppendLongDecimal(nil, []byte{0xf1}, -2),
 		`{"base64":"AAA="}`:        jsonvalue.AppendLongDecimal(nil, []byte{0, 0}, jsonvalue.MaxScale+1),
 		`"2020-01-02"`:             jsonvalue.AppendDate(nil, 18263),
 		`"1969-12-31"`:             jsonvalue.AppendDate(nil, -1),

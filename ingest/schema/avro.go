@@ -56,7 +56,22 @@ func avroTypes() []avro.SchemaOpt {
 		avro.CustomType{LogicalType: "decimal", AvroType: "fixed", Decode: decimal},
 		avro.CustomType{AvroType: "int", Decode: decodeAvroInteger},
 		avro.CustomType{AvroType: "long", Decode: decodeAvroInteger},
+		avro.CustomType{AvroType: "record", Decode: decodeAvroRecord},
 	}
+}
+
+// decodeAvroRecord makes a number of the record that Debezium writes for a numeric without a declared scale.
+func decodeAvroRecord(v any, s *avro.SchemaNode) (any, error) {
+	if s.Props["connect.name"] != "io.debezium.data.VariableScaleDecimal" {
+		return v, nil
+	}
+	fields, _ := v.(map[string]any)
+	unscaled, bytes := fields["value"].([]byte)
+	scale, number := fields["scale"].(int64)
+	if !bytes || !number || int64(int(scale)) != scale {
+		return v, nil
+	}
+	return avroDecimal{slices.Clone(unscaled), int(scale)}, nil
 }
 
 // decodeAvroInteger gives an int or a long the meaning that its schema states: by its logical type, or by the name that

@@ -30,7 +30,9 @@ const productAvro = `{"type": "record", "name": "shop.Product", "fields": [
 	{"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["BOOK", "PEN"]}},
 	{"name": "raw", "type": "bytes"},
 	{"name": "attributes", "type": {"type": "map", "values": ["int", "string", "boolean"]}},
-	{"name": "brand", "type": "shop.Brand"}
+	{"name": "brand", "type": "shop.Brand"},
+	{"name": "weight", "type": {"type": "record", "name": "V", "fields": [{"name": "scale", "type": "int"},
+		{"name": "value", "type": "bytes"}], "connect.name": "io.debezium.data.VariableScaleDecimal"}}
 ]}`
 
 const brandAvro = `{"type": "record", "name": "shop.Brand", "fields": [{"name": "name", "type": "string"}]}`
@@ -116,7 +118,7 @@ func avroProduct(t testing.TB) []byte {
 		"sku": int64(9007199254740993), "title": `Red "pen"`, "also_bought": []string{"1", "2"},
 		"updated": time.UnixMilli(1714521600123), "price": big.NewRat(1999, 100), "kind": "PEN",
 		"raw": []byte{0xff, 0}, "attributes": map[string]any{"pages": int32(3), "colour": "red"},
-		"brand": map[string]any{"name": "Bic"},
+		"brand": map[string]any{"name": "Bic"}, "weight": map[string]any{"scale": int32(1), "value": []byte{0xfb}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +150,8 @@ func TestValuesBecomeTheJSONThatAProducerOfJSONWouldSend(t *testing.T) {
 		{schema.Avro, avroProduct(t),
 			`{"also_bought":["1","2"],"attributes":{"colour":"red","pages":3},"brand":{"name":"Bic"},"kind":"PEN",` +
 				`"price":19.99,` +
-				`"raw":{"base64":"/wA="},"sku":9007199254740993,"title":"Red \"pen\"","updated":"2024-05-01T00:00:00.123Z"}`},
+				`"raw":{"base64":"/wA="},"sku":9007199254740993,"title":"Red \"pen\"","updated":"2024-05-01T00:00:00.123Z",` +
+				`"weight":-0.5}`},
 		{schema.Protobuf, protoProduct(t),
 			`{"sku":9007199254740993,"title":"Red \"pen\"","also_bought":["1","2"],` +
 				`"updated":"2024-04-30T22:29:20.122999872Z","kind":"PEN",` +
@@ -191,6 +194,7 @@ func TestWhatIsWrongWithAValue(t *testing.T) {
 		"cut":                   {schema.Avro, a[:len(a)-2], decode.BadEncoding, "schema 1"},
 		"too long":              {schema.Avro, append(a[:len(a):len(a)], 0), decode.BadEncoding, "left over"},
 		"Apicurio's id":         {schema.Avro, append(make([]byte, 8), 7, 0), decode.UnknownSchema, "as-confluent"},
+		"id in a header":        {schema.Avro, []byte("\x00\x02\x48dcba"), decode.UnknownSchema, "headers.enabled=false"},
 		"unknown id":            {schema.Avro, withSchema(t, 99, nil, a[5:]), decode.UnknownSchema, "schema 99"},
 		"id of no registry":     {schema.Avro, append([]byte{0, 0x80, 0, 0, 1}, a[5:]...), decode.UnknownSchema, "214748"},
 		"another kind":          {schema.Avro, p, decode.UnknownSchema, "PROTOBUF"},

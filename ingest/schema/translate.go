@@ -96,9 +96,10 @@ func (t *Translator) JSON(ctx context.Context, dst, value []byte) ([]byte, *deco
 	}
 	c, err := t.codec(ctx, id)
 	switch {
-	case errors.Is(err, errUnknown) && id == 0: // registries count from 1
-		return nil, faultf(decode.UnknownSchema, "%v; of 8 bytes, as Apicurio's producers write unless "+
-			"apicurio.registry.as-confluent is true, the id cannot be read", err), nil
+	case errors.Is(err, errUnknown) && (id == 0 || id >= 1<<24): // registries count from 1
+		return nil, faultf(decode.UnknownSchema, "%v; where Apicurio's producer writes, set "+
+			"apicurio.registry.as-confluent=true, else ids have 8 bytes, and apicurio.registry.headers.enabled=false, "+
+			"else they are in headers", err), nil
 	case errors.Is(err, errUnknown):
 		return nil, faultf(decode.UnknownSchema, "%v", err), nil
 	case err != nil:
