@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,17 +29,33 @@ const (
 	mainFile = "giantstream/value.proto"
 	// google begins the paths of the files that come with Protobuf.
 	google = "google/protobuf/"
+	// confluentDecimal is the file of a message for decimals.
+	confluentDecimal = "confluent/type/decimal.proto"
 	// maxNesting bounds messages in messages, and the path of a message.
 	maxNesting = 100
 )
 
+// confluent are the files that Confluent's serializers and converters import without a reference.
+var confluent = map[string]string{
+	"confluent/meta.proto": `syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
+		message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }
+		extend google.protobuf.FileOptions { Meta file_meta = 1088; }
+		extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
+		extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
+		extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
+		extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }`,
+	confluentDecimal: `syntax = "proto3"; package confluent.type;
+		message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`,
+}
+
 func compileProtobuf(ctx context.Context, s *source) (codec, error) {
 	files := map[string]string{mainFile: s.Schema.Schema}
 	for _, ref := range s.references {
-		if !strings.HasPrefix(ref.name, google) { // those are known, and only ours are trusted
-			files[ref.name] = ref.text
-		}
+		files[ref.name] = ref.text
 	}
+	// What is known needs no reference, and only ours are trusted.
+	maps.DeleteFunc(files, func(path, _ string) bool { return strings.HasPrefix(path, google) })
+	maps.Copy(files, confluent)
 	compiler := protocompile.Compiler{
 		MaxParallelism: 1,
 		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
@@ -109,6 +126,11 @@ func (c protobufCodec) message(path []int) (protoreflect.MessageDescriptor, erro
 // message writes a message.
 func (w *writer) message(m protoreflect.Message) error {
 	d := m.Descriptor()
+	if d.ParentFile().Path() == confluentDecimal {
+		value, scale := d.Fields().ByName("value"), d.Fields().ByName("scale")
+		w.buf = jsonvalue.AppendLongDecimal(w.buf, m.Get(value).Bytes(), int(m.Get(scale).Int()))
+		return nil
+	}
 	if strings.HasPrefix(d.ParentFile().Path(), google) {
 		if known, err := w.wellKnown(m); known {
 			return err

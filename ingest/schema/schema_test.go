@@ -62,6 +62,16 @@ message Catalog {
   }
 }`
 
+// connectProto is as Confluent's converter of Kafka Connect writes files.
+const connectProto = `syntax = "proto3";
+import "confluent/meta.proto";
+import "confluent/type/decimal.proto";
+message Row {
+  option (confluent.message_meta) = {doc: "a row", params: [{key: "version", value: "1"}]};
+  confluent.type.Decimal price = 1 [(confluent.field_meta) = {params: [{key: "scale", value: "2"}]}];
+  repeated confluent.type.Decimal sizes = 2;
+}`
+
 const brandProto = `syntax = "proto3"; package shop; message Brand { string name = 1; }`
 
 func registry(t testing.TB) *registrytest.Registry {
@@ -73,6 +83,7 @@ func registry(t testing.TB) *registrytest.Registry {
 			References: []registrytest.Reference{{Name: "brand.proto", Subject: "brand-proto", Version: 1}}},
 		registrytest.Schema{ID: 4, Subject: "brand-proto", Version: 1, Type: "PROTOBUF", Text: brandProto},
 		registrytest.Schema{ID: 5, Subject: "json", Version: 1, Type: "JSON", Text: `{"type":"object"}`},
+		registrytest.Schema{ID: 7, Subject: "connect", Version: 1, Type: "PROTOBUF", Text: connectProto},
 		registrytest.Schema{ID: 6, Subject: "broken", Version: 1, Text: `{"type": "record"`},
 	)
 }
@@ -163,6 +174,9 @@ func TestValuesBecomeTheJSONThatAProducerOfJSONWouldSend(t *testing.T) {
 			`{"updated":{"seconds":1,"nanos":-1}}`},
 		{schema.Protobuf, withSchema(t, 3, []int{1, 0}, []byte("\x22\x07\x08\x80\x83\xd1\xff\xaf\x07")),
 			`{"updated":{"seconds":253402300800}}`},
+		{schema.Protobuf, withSchema(t, 7, []int{0},
+			[]byte("\x0a\x06\x0a\x02\x07\xcf\x18\x02\x12\x05\x0a\x01\xff\x18\x01\x12\x00")),
+			`{"price":19.99,"sizes":[-0.1,0]}`},
 		{schema.Avro, []byte(`{"sku": 1}`), `{"sku": 1}`},
 		{schema.Protobuf, nil, ``},
 	} {
