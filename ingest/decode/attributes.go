@@ -241,14 +241,12 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		}
 		return appendJSONNumber(b, f), nil
 	case Boolean:
-		switch {
-		case v.kind == kindTrue, v.kind == kindString && bytes.EqualFold(v.raw, []byte("true")):
-			return append(b, "true"...), nil
-		case v.kind == kindFalse, v.kind == kindString && bytes.EqualFold(v.raw, []byte("false")):
-			return append(b, "false"...), nil
-		case v.kind == kindString || v.kind == kindNumber:
-			return b, faultf(BadType, "attribute %s is %s; it must be true or false; the type string keeps it as it is",
-				a.Name, quote(string(v.raw)))
+		if is, ok := truth(v); ok {
+			return strconv.AppendBool(b, is), nil
+		}
+		if v.kind == kindString || v.kind == kindNumber {
+			return b, faultf(BadType, "attribute %s is %s; it must be true or false, 1 or 0; the type string keeps it as "+
+				"it is", a.Name, quote(string(v.raw)))
 		}
 		return b, wrong()
 	case Time:
@@ -263,6 +261,27 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		return b, wrong()
 	}
 	return appendJSONString(b, text), nil
+}
+
+// truth reads a boolean. CSV has only strings, and MySQL has 1 and 0.
+func truth(v value) (is, ok bool) {
+	text := v.raw
+	switch v.kind {
+	case kindTrue, kindFalse:
+		return v.kind == kindTrue, true
+	case kindNumber:
+		text = integral(v.raw) // pandas has 1.0 in a column with gaps
+	case kindString:
+	default:
+		return false, false
+	}
+	switch strings.ToLower(string(text)) {
+	case "true", "1":
+		return true, true
+	case "false", "0":
+		return false, true
+	}
+	return false, false
 }
 
 // appendStrings appends the strings that are not empty, and nothing if there are none.

@@ -40,6 +40,8 @@ func TestAttributesAreCanonical(t *testing.T) {
 		{`{"sku":"a","brand":"Lamy","since":"2026-01-02T03:04:05\u005a"}`,
 			`{"brand":"Lamy","since":"2026-01-02T03:04:05Z"}`},
 		{`{"sku":"a","brand":"","stock":null}`, `{}`},
+		{`{"sku":"a","new":1}`, `{"new":true}`},
+		{`{"sku":"a","new":"0"}`, `{"new":false}`},
 		{`{"sku":"a","stock":-0.0,"brand":"a \"b\" <c> \\ \u0001 é"}`,
 			`{"brand":"a \"b\" <c> \\ \u0001 é","stock":0}`},
 		{`{"sku":"a","crumbs":[{"name":"home"},{"name":"tents"}]}`, `{"path":["home","tents"]}`},
@@ -65,7 +67,7 @@ func TestAttributesAreCanonical(t *testing.T) {
 	}
 	for value, code := range map[string]decode.Code{
 		`{"sku":"a","stock":"many"}`: decode.BadType, `{"sku":"a","stock":"NaN"}`: decode.BadType,
-		`{"sku":"a","new":1}`: decode.BadType, `{"sku":"a","since":"soon"}`: decode.BadType,
+		`{"sku":"a","new":2}`: decode.BadType, `{"sku":"a","since":"soon"}`: decode.BadType,
 		`{"sku":"a","brand":{}}`: decode.BadType, `{"stock":1}`: decode.MissingID,
 		`{"sku":"a","brand":"` + strings.Repeat("x", 4096) + `"}`: decode.AttributesTooLarge,
 	} {
@@ -149,7 +151,7 @@ func TestDecimalComma(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, fault := attributesOf(d, `{"id":1,"t":"x","active":"ja"}`); fault == nil ||
-		!strings.Contains(fault.Message, `active is "ja"; it must be true or false; the type string`) {
+		!strings.Contains(fault.Message, `active is "ja"; it must be true or false, 1 or 0; the type string`) {
 		t.Errorf("a word where a boolean is due: %v", fault)
 	}
 }
