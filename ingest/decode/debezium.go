@@ -77,9 +77,8 @@ func insideChange(path string) (rest string, ok bool) {
 
 // read reads an event.
 func (r *changeReader) read(event []byte) (c change, fault *Fault) {
-	if len(event) > 0 && event[0] == 0 {
-		return c, faultf(BadEncoding, "the value is in the wire format of a schema registry, and "+
-			"ingest.schema_registry.url names none")
+	if event, fault = withoutHeader(event); fault != nil {
+		return c, fault
 	}
 	if !utf8.Valid(event) {
 		return c, faultf(BadUTF8, "the value is not valid UTF-8 at byte %d", firstInvalid(event))
@@ -169,6 +168,7 @@ func (d *Decoder) isChange(v []byte) bool {
 // deletion the one before.
 func (d *Decoder) Row(v []byte) []byte {
 	if d.changes == nil || v == nil {
+		v, _ = withoutHeader(v)
 		return v
 	}
 	c, _ := d.changes.read(v)

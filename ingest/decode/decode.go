@@ -373,6 +373,10 @@ func (d *Decoder) tooFarAhead(eventTime int64) *Fault {
 
 // scanRow scans the object that the mapping's paths lead into.
 func (d *Decoder) scanRow(b []byte) *Fault {
+	b, fault := withoutHeader(b)
+	if fault != nil {
+		return fault
+	}
 	if !utf8.Valid(b) {
 		return faultf(BadUTF8, "the value is not valid UTF-8 at byte %d", firstInvalid(b))
 	}
@@ -391,6 +395,22 @@ func (d *Decoder) scanRow(b []byte) *Fault {
 	}
 	d.types.apply(d.scan.captured)
 	return nil
+}
+
+// schemaHeader is how long what stands before JSON is where Confluent's serializer for JSON Schema writes it: a zero
+// byte and the schema's id, of which JSON has no need.
+// https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
+const schemaHeader = 5
+
+func withoutHeader(v []byte) ([]byte, *Fault) {
+	switch {
+	case len(v) == 0 || v[0] != 0:
+		return v, nil
+	case len(v) > schemaHeader && v[schemaHeader] == '{':
+		return v[schemaHeader:], nil
+	}
+	return nil, faultf(BadEncoding, "the value is in the wire format of a schema registry, and no JSON: set "+
+		"ingest.schema_registry.url and, unless it is a change event, format: avro or protobuf")
 }
 
 func firstInvalid(b []byte) int {

@@ -92,6 +92,9 @@ func (d *Decoder) KeyID(key []byte) (string, *Fault) {
 	if d.edges {
 		name, missing = "src", MissingSrc
 	}
+	if json, fault := withoutHeader(key); fault == nil {
+		key = json
+	}
 	switch {
 	case len(key) == 0:
 		return "", faultf(missing, "no %s in the value, and the record has no key", name)

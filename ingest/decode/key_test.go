@@ -32,6 +32,8 @@ func TestKeysOfDebezium(t *testing.T) {
 			node(mutation.Mutation{Op: mutation.DeleteNode, ID: "1012351"})},
 		"tombstone of two columns": {flat, `{"shop":7,"sku":"P00005"}`, "", gone},
 		"tombstone of a plain key": {flat, "P00005", "", gone},
+		"of JSON Schema": {flat, "\x00\x00\x00\x00\x07" + debeziumKey, "\x00\x00\x00\x00\x08" + `{"name":"pen"}`,
+			node(mutation.Mutation{ID: "P00005", Text: "pen"})},
 		"a plain key with braces": {flat, "{P00005}", "",
 			node(mutation.Mutation{Op: mutation.DeleteNode, ID: "{P00005}"})},
 		"a string with its schema": {flat, `{"schema":{"type":"string","optional":false},"payload":"P00005"}`, "",
