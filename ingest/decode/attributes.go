@@ -245,8 +245,8 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 			return strconv.AppendBool(b, is), nil
 		}
 		if v.kind == kindString || v.kind == kindNumber {
-			return b, faultf(BadType, "attribute %s is %s; it must be true or false, 1 or 0; the type string keeps it as "+
-				"it is", a.Name, quote(string(v.raw)))
+			return b, faultf(BadType, "attribute %s is %s; it must be true or false, 1 or 0; the type string keeps it "+
+				"as it is", a.Name, quote(string(v.raw)))
 		}
 		return b, wrong()
 	case Time:

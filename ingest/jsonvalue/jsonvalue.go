@@ -81,8 +81,8 @@ func AppendFloat(b []byte, f float64, bits int) []byte {
 }
 
 const (
-	// MaxScale bounds the digits of a decimal after its point, and the zeros that a negative scale adds before it. Writers
-	// of Parquet and databases stop at 76.
+	// MaxScale bounds the digits of a decimal after its point, and the zeros that a negative scale adds
+	// before it. Writers of Parquet and databases stop at 76.
 	MaxScale = 1000
 	// maxDecimalBytes bounds an unscaled decimal; 32 bytes have 76 digits.
 	maxDecimalBytes = 128
