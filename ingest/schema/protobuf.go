@@ -2,9 +2,9 @@ package schema
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"giantstream/ingest/jsonvalue"
@@ -29,24 +30,9 @@ const (
 	mainFile = "giantstream/value.proto"
 	// google begins the paths of the files that come with Protobuf.
 	google = "google/protobuf/"
-	// confluentDecimal is the file of a message for decimals.
-	confluentDecimal = "confluent/type/decimal.proto"
 	// maxNesting bounds messages in messages, and the path of a message.
 	maxNesting = 100
 )
-
-// confluent are the files that Confluent's serializers and converters import without a reference.
-var confluent = map[string]string{
-	"confluent/meta.proto": `syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
-		message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }
-		extend google.protobuf.FileOptions { Meta file_meta = 1088; }
-		extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
-		extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
-		extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
-		extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }`,
-	confluentDecimal: `syntax = "proto3"; package confluent.type;
-		message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`,
-}
 
 func compileProtobuf(ctx context.Context, s *source) (codec, error) {
 	files := map[string]string{mainFile: s.Schema.Schema}
@@ -55,18 +41,20 @@ func compileProtobuf(ctx context.Context, s *source) (codec, error) {
 	}
 	// What is known needs no reference, and only ours are trusted.
 	maps.DeleteFunc(files, func(path, _ string) bool { return strings.HasPrefix(path, google) })
-	maps.Copy(files, confluent)
+	maps.Copy(files, known)
 	compiler := protocompile.Compiler{
 		MaxParallelism: 1,
-		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-			Accessor: func(path string) (io.ReadCloser, error) {
+		Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(
+			func(path string) (found protocompile.SearchResult, err error) {
 				text, ok := files[path]
 				if !ok {
-					return nil, fmt.Errorf("%q is not among the schema's references: %w", path, fs.ErrNotExist)
+					return found, fmt.Errorf("%q is not among the schema's references: %w", path, fs.ErrNotExist)
 				}
-				return io.NopCloser(strings.NewReader(text)), nil
-			},
-		}),
+				if found.Proto = descriptorOf(path, text); found.Proto == nil {
+					found.Source = strings.NewReader(text)
+				}
+				return found, nil
+			})),
 	}
 	compiled, err := compiler.Compile(ctx, mainFile)
 	if err != nil {
@@ -75,7 +63,41 @@ func compileProtobuf(ctx context.Context, s *source) (codec, error) {
 	return protobufCodec{compiled[0]}, nil
 }
 
-func (c protobufCodec) appendJSON(w *writer, value []byte) error {
+// descriptorOf returns what a file says that a registry has as a descriptor in base64, nil for a text. Confluent's
+// serializers for Python and .NET register files so, and only Confluent's own registry makes a text of it.
+func descriptorOf(path, file string) *descriptorpb.FileDescriptorProto {
+	b, err := base64.StdEncoding.DecodeString(file)
+	if err != nil {
+		return nil
+	}
+	d := &descriptorpb.FileDescriptorProto{}
+	if (proto.UnmarshalOptions{RecursionLimit: maxNesting}).Unmarshal(b, d) != nil {
+		return nil
+	}
+	d.Name = &path
+	nameFields(d.MessageType)
+	return d
+}
+
+// nameFields gives fields names in JSON, which must differ, and which nobody asks for.
+func nameFields(messages []*descriptorpb.DescriptorProto) {
+	for _, m := range messages {
+		for _, f := range m.Field {
+			f.JsonName = f.Name
+		}
+		nameFields(m.NestedType)
+	}
+}
+
+// appendJSON: no value and no schema may end the process. The library panics on a map entry whose key comes a second
+// time with another wire type (google.golang.org/protobuf v1.36.12, proto.unmarshalMap), and where a descriptor
+// contradicts itself.
+func (c protobufCodec) appendJSON(w *writer, value []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it cannot be decoded: %v", p)
+		}
+	}()
 	var header sr.ConfluentHeader
 	path, rest, err := header.DecodeIndex(value, maxNesting)
 	if err != nil {
@@ -86,7 +108,8 @@ func (c protobufCodec) appendJSON(w *writer, value []byte) error {
 		return err
 	}
 	m := dynamicpb.NewMessage(d)
-	if err := unmarshal(rest, m); err != nil {
+	as := proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true, RecursionLimit: maxNesting}
+	if err := as.Unmarshal(rest, m); err != nil {
 		return err
 	}
 	return w.message(m)
@@ -94,18 +117,6 @@ func (c protobufCodec) appendJSON(w *writer, value []byte) error {
 
 // scalar: Protobuf has no values that are no messages.
 func (c protobufCodec) scalar([]byte) (string, bool) { return "", false }
-
-// unmarshal decodes a message. The library panics on a map entry whose key comes a second time with
-// another wire type (google.golang.org/protobuf v1.36.12, proto.unmarshalMap); no value may end the
-// process.
-func unmarshal(b []byte, m proto.Message) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("it cannot be decoded: %v", p)
-		}
-	}()
-	return proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true, RecursionLimit: maxNesting}.Unmarshal(b, m)
-}
 
 // message follows the path of indexes: that of a message in the file, then those of messages nested
 // in it.
@@ -126,12 +137,15 @@ func (c protobufCodec) message(path []int) (protoreflect.MessageDescriptor, erro
 // message writes a message.
 func (w *writer) message(m protoreflect.Message) error {
 	d := m.Descriptor()
-	if d.ParentFile().Path() == confluentDecimal {
-		value, scale := d.Fields().ByName("value"), d.Fields().ByName("scale")
-		w.buf = jsonvalue.AppendLongDecimal(w.buf, m.Get(value).Bytes(), int(m.Get(scale).Int()))
+	file := d.ParentFile().Path()
+	get := func(name protoreflect.Name) protoreflect.Value { return m.Get(d.Fields().ByName(name)) }
+	switch {
+	case file == confluentDecimal:
+		w.buf = jsonvalue.AppendLongDecimal(w.buf, get("value").Bytes(), int(get("scale").Int()))
 		return nil
-	}
-	if strings.HasPrefix(d.ParentFile().Path(), google) {
+	case file == googleDate && w.date(get("year").Int(), get("month").Int(), get("day").Int()):
+		return nil
+	case strings.HasPrefix(file, google):
 		if known, err := w.wellKnown(m); known {
 			return err
 		}
@@ -151,8 +165,35 @@ func (w *writer) message(m protoreflect.Message) error {
 			return err
 		}
 	}
+	if file == googleMoney { // paths cannot add up
+		if err := w.field(n, "amount"); err != nil {
+			return err
+		}
+		w.raw(amount(get("units").Int(), get("nanos").Int()))
+	}
 	w.raw("}")
 	return nil
+}
+
+// amount writes units and billionths of them, which have the same sign.
+func amount(units, nanos int64) string {
+	sign := ""
+	if units == 0 && nanos < 0 {
+		sign = "-"
+	}
+	number := fmt.Sprintf("%s%d.%09d", sign, units, max(nanos, -nanos))
+	return strings.TrimRight(strings.TrimRight(number, "0"), ".")
+}
+
+// date writes a day, and reports whether it is one: without a year, a month or a day it is an object.
+// https://github.com/googleapis/googleapis/blob/master/google/type/date.proto
+func (w *writer) date(year, month, day int64) bool {
+	t := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
+	if year < 1 || year > 9999 || int64(t.Month()) != month || int64(t.Day()) != day {
+		return false
+	}
+	w.str(t.Format(time.DateOnly))
+	return true
 }
 
 // wellKnown writes those of Google's messages that stand for a value as that value.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/http"
 	"runtime"
@@ -72,6 +73,16 @@ message Row {
   repeated confluent.type.Decimal sizes = 2;
 }`
 
+// What confluent-kafka 2.16 for Python registers: descriptors, with google/type imported and no reference for it.
+//
+//	message Item { string sku = 1; google.type.Money price = 2; google.type.Date since = 3; Brand brand = 4; }
+const (
+	itemDescriptor = "CgptaW5pLnByb3RvEgRzaG9wGhZnb29nbGUvdHlwZS9kYXRlLnByb3RvGhdnb29nbGUvdHlwZS9tb25leS5wcm90bxoLYnJhbm" +
+		"QucHJvdG8idAoESXRlbRILCgNza3UYASABKAkSIQoFcHJpY2UYAiABKAsyEi5nb29nbGUudHlwZS5Nb25leRIgCgVzaW5jZRgDIAEoCzIRLm" +
+		"dvb2dsZS50eXBlLkRhdGUSGgoFYnJhbmQYBCABKAsyCy5zaG9wLkJyYW5kYgZwcm90bzM="
+	brandDescriptor = "CgticmFuZC5wcm90bxIEc2hvcCIVCgVCcmFuZBIMCgRuYW1lGAEgASgJYgZwcm90bzM="
+)
+
 const brandProto = `syntax = "proto3"; package shop; message Brand { string name = 1; }`
 
 func registry(t testing.TB) *registrytest.Registry {
@@ -83,9 +94,24 @@ func registry(t testing.TB) *registrytest.Registry {
 			References: []registrytest.Reference{{Name: "brand.proto", Subject: "brand-proto", Version: 1}}},
 		registrytest.Schema{ID: 4, Subject: "brand-proto", Version: 1, Type: "PROTOBUF", Text: brandProto},
 		registrytest.Schema{ID: 5, Subject: "json", Version: 1, Type: "JSON", Text: `{"type":"object"}`},
+		registrytest.Schema{ID: 8, Subject: "item", Version: 1, Type: "PROTOBUF", Text: itemDescriptor,
+			References: []registrytest.Reference{{Name: "brand.proto", Subject: "brand-descriptor", Version: 1}}},
+		registrytest.Schema{ID: 11, Subject: "brand-descriptor", Version: 1, Type: "PROTOBUF", Text: brandDescriptor},
+		registrytest.Schema{ID: 10, Subject: "types", Version: 1, Type: "PROTOBUF", Text: allTypes()},
 		registrytest.Schema{ID: 7, Subject: "connect", Version: 1, Type: "PROTOBUF", Text: connectProto},
 		registrytest.Schema{ID: 6, Subject: "broken", Version: 1, Text: `{"type": "record"`},
 	)
+}
+
+// allTypes imports all of google/type.
+func allTypes() string {
+	var b strings.Builder
+	b.WriteString(`syntax = "proto3"; message M {}`)
+	for file := range strings.FieldsSeq("calendar_period color date datetime dayofweek decimal expr fraction interval " +
+		"latlng localized_text money month phone_number postal_address quaternion timeofday") {
+		fmt.Fprintf(&b, ` import "google/type/%s.proto";`, file)
+	}
+	return b.String()
 }
 
 // translator returns a translator, and what moves its clock.
@@ -177,6 +203,15 @@ func TestValuesBecomeTheJSONThatAProducerOfJSONWouldSend(t *testing.T) {
 		{schema.Protobuf, withSchema(t, 7, []int{0},
 			[]byte("\x0a\x06\x0a\x02\x07\xcf\x18\x02\x12\x05\x0a\x01\xff\x18\x01\x12\x00")),
 			`{"price":19.99,"sizes":[-0.1,0]}`},
+		{schema.Protobuf, withSchema(t, 8, []int{0}, []byte("\x0a\x02P1\x12\x0d\x0a\x03EUR\x10\x13\x18\x80\xd2\x93\xad\x03"+
+			"\x1a\x07\x08\xe8\x0f\x10\x05\x18\x01\x22\x05\x0a\x03Bic")),
+			`{"sku":"P1","price":{"currency_code":"EUR","units":19,"nanos":900000000,"amount":19.9},` +
+				`"since":"2024-05-01","brand":{"name":"Bic"}}`},
+		// Less than one unit, and a day of no year.
+		{schema.Protobuf, withSchema(t, 8, []int{0}, []byte("\x12\x0b\x18\x80\x9f\x94\xe8\xff\xff\xff\xff\xff\x01"+
+			"\x1a\x04\x10\x05\x18\x01")), `{"price":{"nanos":-50000000,"amount":-0.05},"since":{"month":5,"day":1}}`},
+		{schema.Protobuf, withSchema(t, 8, []int{0}, []byte("\x12\x00")), `{"price":{"amount":0}}`},
+		{schema.Protobuf, withSchema(t, 10, []int{0}, nil), `{}`},
 		{schema.Avro, []byte(`{"sku": 1}`), `{"sku": 1}`},
 		{schema.Protobuf, nil, ``},
 	} {
@@ -338,7 +373,7 @@ func FuzzTranslator(f *testing.F) {
 			tr = avros
 		}
 		if len(value) > 4 { // of the schemas that there are
-			value[1], value[2], value[3], value[4] = 0, 0, 0, value[4]%7
+			value[1], value[2], value[3], value[4] = 0, 0, 0, value[4]%12
 		}
 		got, fault, err := tr.JSON(t.Context(), nil, value)
 		switch {
