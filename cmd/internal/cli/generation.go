@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -15,7 +14,6 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
-	"giantstream/train/objectives/xmc"
 )
 
 func printGraph(p *command.Printer, d *generation.Doc) {
@@ -168,7 +166,6 @@ func printEvaluation(p *command.Printer, d *generation.Doc) {
 	}
 	p.Keep(w.Flush())
 	printColdStart(p, d)
-	printMatcher(p, d)
 }
 
 // printColdStart prints the figures that new nodes can expect: by degree, and without any edge.
@@ -238,25 +235,6 @@ func printGate(p *command.Printer, d *generation.Doc) {
 		p.Line("")
 		p.Line("WARNING: %s", words)
 	}
-}
-
-// printMatcher prints how well the trained heads predict the clusters of held-out instances'
-// neighbours, per level.
-func printMatcher(p *command.Printer, d *generation.Doc) {
-	var metrics struct {
-		Levels []xmc.LevelMetrics `json:"levels"`
-	}
-	if err := json.Unmarshal(d.Encoder.Metrics, &metrics); err != nil || len(metrics.Levels) == 0 {
-		return // not every encoder has heads
-	}
-	p.Line("")
-	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "  neighbourhoods of held-out nodes\tP@1\tP@3\tP@5\trecall@10")
-	for _, l := range metrics.Levels {
-		fmt.Fprintf(w, "  %s clusters\t%.3f\t%.3f\t%.3f\t%.3f\n",
-			console.Count(l.Clusters), l.P1, l.P3, l.P5, l.Recall10)
-	}
-	p.Keep(w.Flush())
 }
 
 func printPlaces(p *command.Printer, cfg *config.Config, d *generation.Doc) {

@@ -11,7 +11,6 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
-	"giantstream/train/objectives/xmc"
 )
 
 // setting is a field of generation.json's settings, as JSON.
@@ -38,7 +37,6 @@ type scores struct {
 	Cold     []cold    // by degree
 	Rates    []float64 // of the class probes
 	Encoders []scored
-	Matcher  []xmc.LevelMetrics
 }
 
 // scored is an encoder's line; cells that it has no figure for are "–".
@@ -110,12 +108,6 @@ func scoresOf(doc *generation.Doc) (s scores) {
 		s.Encoders = append(s.Encoders, row)
 	}
 	s.Cold = coldOf(doc.Evaluation, len(s.Rates))
-	var metrics struct {
-		Levels []xmc.LevelMetrics `json:"levels"`
-	}
-	if json.Unmarshal(doc.Encoder.Metrics, &metrics) == nil { // not every encoder has heads
-		s.Matcher = metrics.Levels
-	}
 	return s
 }
 

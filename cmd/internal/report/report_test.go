@@ -82,6 +82,7 @@ func TestPage(t *testing.T) {
 	doc.Graph.Weightless = 2345
 	doc.Graph.Vectors = []fit.VectorStats{{Name: "image", Length: 512, Dim: 128, Items: 1357, Weight: 0.35, Asked: 900,
 		Without: 0.838, With: 0.8516, Error: 0.0023}, {Name: "rare", Length: 3}}
+	doc.Encoder.Metrics = append([]byte(`{"levels": [{"clusters": 2497, "p_at_1": 0.634}],`), doc.Encoder.Metrics[1:]...)
 	in.Nodes = []string{source[7].NodeID, source[0].NodeID}
 	page := write(t, in)
 
@@ -100,6 +101,9 @@ func TestPage(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
+	}
+	if strings.Contains(page, "recall@10") { // earlier releases stored figures of nodes that the heads began at
+		t.Error("the page has figures of the heads")
 	}
 	wellFormed(t, page)
 	if again := write(t, in); again != page {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"giantstream/internal/parallel"
 	"giantstream/train/encoders/safetensors"
 	"giantstream/train/numeric"
 )
@@ -89,8 +88,10 @@ func (m *Matcher) Predict(z []float32, k int) [][]int32 {
 	return out
 }
 
-// LevelMetrics is how well the matcher finds the clusters that hold the
-// neighbours of instances it was not trained on.
+// LevelMetrics is how well a matcher finds the clusters that hold the neighbours of instances. Ask it of instances
+// whose texts and links nothing has seen that the matcher is made of. The instances that a training of this package
+// holds out are none: the tree and the starts of the heads are sums over the texts of a label's neighbours, and these
+// instances are among them. On a graph of random links such a figure was 0.63 where chance is 0.003.
 type LevelMetrics struct {
 	Clusters int     `json:"clusters"`
 	P1       float64 `json:"p_at_1"`
@@ -98,49 +99,4 @@ type LevelMetrics struct {
 	P5       float64 `json:"p_at_5"`
 	// Recall10 is the share of an instance's clusters among the best 10.
 	Recall10 float64 `json:"recall_at_10"`
-}
-
-// Evaluate averages precision and recall over instances; z holds their
-// embeddings, one row each. Instances without a target are left out.
-func (m *Matcher) Evaluate(z []float32, instances []int32) []LevelMetrics {
-	out := make([]LevelMetrics, len(m.Weights))
-	predicted := make([][][]int32, len(instances))
-	parallel.ForEach(len(instances), 16, 0, func(_, _, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			predicted[i] = m.Predict(z[i*m.Dim:(i+1)*m.Dim], 10)
-		}
-	})
-	for t := range out {
-		l := &m.Problem.Levels[t]
-		r := &out[t]
-		r.Clusters = l.Clusters
-		counted := 0.0
-		for k, i := range instances {
-			truth := l.Targets.Row(int(i)).Index
-			if len(truth) == 0 {
-				continue
-			}
-			counted++
-			best := predicted[k][t]
-			r.P1 += float64(hits(best, truth, 1))
-			r.P3 += float64(hits(best, truth, 3)) / 3
-			r.P5 += float64(hits(best, truth, 5)) / 5
-			r.Recall10 += float64(hits(best, truth, 10)) / float64(len(truth))
-		}
-		if counted > 0 {
-			r.P1, r.P3, r.P5, r.Recall10 = r.P1/counted, r.P3/counted, r.P5/counted, r.Recall10/counted
-		}
-	}
-	return out
-}
-
-// hits counts the true clusters among the best k.
-func hits(best, truth []int32, k int) int {
-	n := 0
-	for _, c := range best[:min(k, len(best))] {
-		if _, ok := slices.BinarySearch(truth, c); ok {
-			n++
-		}
-	}
-	return n
 }

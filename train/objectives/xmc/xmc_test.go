@@ -138,9 +138,11 @@ func TestHeadsLearnAndPredict(t *testing.T) {
 		h.Update(4, 0.02, step+1, 2)
 	}
 	m := Matcher{Problem: p, Dim: 4, Weights: h.Weights}
-	for level, r := range m.Evaluate(z, []int32{0, 1, 2, 3}) {
-		if r.P1 != 1 || r.Recall10 != 1 || r.P5 != 0.2 {
-			t.Errorf("level %d: %+v, want all right", level, r)
+	for i := range 4 {
+		for level, best := range m.Predict(z[i*4:i*4+4], 1) {
+			if want := p.Targets(i)[level].Index; !slices.Equal(best, want) {
+				t.Errorf("instance %d, level %d: %v, want %v", i, level, best, want)
+			}
 		}
 	}
 }

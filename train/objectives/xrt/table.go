@@ -10,13 +10,12 @@ import (
 	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
-	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
 )
 
 // Bag trains the encoder bag: a table of n-grams alone, by the options that measured best
-// for it. The report has the matcher's precision on the instances that the set holds out.
+// for it.
 type Bag struct {
 	Set
 	// Features is Ψ of every node's text. Projection and Weights are the linear solution
@@ -69,8 +68,6 @@ type BagReport struct {
 	// Best is the epoch (from 1) whose weights were kept; 0 is the start.
 	Best   int        `json:"best_epoch"`
 	Epochs []BagEpoch `json:"epochs"`
-	// Levels are the matcher's precision and recall on held-out instances.
-	Levels []xmc.LevelMetrics `json:"levels"`
 	// Resumed is the step that training was resumed after, 0 if from the start.
 	Resumed int64 `json:"resumed_step,omitempty"`
 }
@@ -121,9 +118,9 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 	if err != nil {
 		return fail(fmt.Errorf("bag: %w", err))
 	}
-	report, err := b.report(r, net)
+	report := b.report(r)
 	report.Rows = len(table.Features())
-	return table, r.Matcher, report, err
+	return table, r.Matcher, report, nil
 }
 
 const streamBagOrder = 3
@@ -133,7 +130,7 @@ const streamBagOrder = 3
 func Passes(n int) int { return min(10, max(5, int(math.Round(300_000/float64(n))))) }
 
 // report returns the report of a bag in the words of its epochs.
-func (b Bag) report(r *Result, net train.Network) (BagReport, error) {
+func (b Bag) report(r *Result) BagReport {
 	skipped := b.Tree.Levels() - len(r.Matcher.Weights) // first levels of a single cluster
 	out := BagReport{
 		Instances: len(b.Instances), HeldOut: len(b.HeldOut), Level: max(0, r.Report.Level-skipped),
@@ -149,13 +146,5 @@ func (b Bag) report(r *Result, net train.Network) (BagReport, error) {
 			out.Best = k + 1
 		}
 	}
-	z := make([]float32, len(b.HeldOut)*b.Dim)
-	if err := net.Forward(b.HeldOut, nil, z); err != nil {
-		return out, fmt.Errorf("bag: %w", err)
-	}
-	for k := range b.HeldOut {
-		numeric.Normalize(z[k*b.Dim : (k+1)*b.Dim])
-	}
-	out.Levels = r.Matcher.Evaluate(z, b.HeldOut)
-	return out, nil
+	return out
 }
