@@ -129,6 +129,9 @@ type BERT struct {
 	CoarseToFine bool `json:"coarse_to_fine,omitempty" config:"train.bert.coarse_to_fine"`
 }
 
+// MaxHoldout is what a share of hidden edges is below.
+const MaxHoldout = 0.9
+
 // Validate reports every fault of the settings.
 func (s Settings) Validate() error {
 	var errs []error
@@ -136,8 +139,8 @@ func (s Settings) Validate() error {
 		errs = append(errs, fmt.Errorf("pifa_dim %d must lie between 1 and projection_dim %d", s.EmbeddingDim,
 			s.ProjectionDim))
 	}
-	if s.Holdout < 0 || s.Holdout >= 0.9 {
-		errs = append(errs, fmt.Errorf("holdout_edges %g must lie in [0, 0.9)", s.Holdout))
+	if !(s.Holdout >= 0 && s.Holdout < MaxHoldout) {
+		errs = append(errs, fmt.Errorf("holdout_edges %g must lie in [0, %g)", s.Holdout, MaxHoldout))
 	}
 	if s.MaxInstances < 0 {
 		errs = append(errs, fmt.Errorf("max_instances %d must not be negative; 0 is no bound", s.MaxInstances))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/profiles"
@@ -175,6 +176,18 @@ func (f *InputFlags) PreviewOptions(cfg *config.Config, records int64, rows int)
 // Given says whether any file is named.
 func (f *InputFlags) Given() bool {
 	return len(f.Nodes)+len(f.Edges)+len(f.Attributes)+len(f.Orders) > 0
+}
+
+// OfFiles returns which flags were given that say how files are read: of no use where no file is named.
+func OfFiles(c *cobra.Command) (given []string) {
+	own := &cobra.Command{}
+	new(InputFlags).Register(own)
+	own.Flags().VisitAll(func(flag *pflag.Flag) {
+		if c.Flags().Changed(flag.Name) {
+			given = append(given, "--"+flag.Name)
+		}
+	})
+	return given
 }
 
 // StaleWarning says which of the records that were sent lose to earlier ones; "" if none is known to.

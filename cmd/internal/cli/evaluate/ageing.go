@@ -106,9 +106,12 @@ func printAged(a *command.App, c *aged) error {
 	fmt.Fprintf(w, "until\tdays\tasked\trecall@%d: current\tfrozen\tpopularity\tby one: current\tfrozen\n",
 		completion.At)
 	for _, one := range c.Windows {
-		fmt.Fprintf(w, "%s\t%.0f\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", one.Until.Format(time.DateOnly), one.Days,
-			console.Count(one.Asked), one.Current.All, one.Frozen.All, one.Popularity.All, one.Current.One,
-			one.Frozen.One)
+		fmt.Fprintf(w, "%s\t%.0f\t%s", one.Until.Format(time.DateOnly), one.Days, console.Count(one.Asked))
+		for _, share := range []float64{one.Current.All, one.Frozen.All, one.Popularity.All, one.Current.One,
+			one.Frozen.One} {
+			fmt.Fprintf(w, "\t%s", recall(one.Asked, share))
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -182,7 +182,16 @@ func (f *evaluateFlags) open(ctx context.Context, a *command.App) (*command.Pipe
 
 // check refuses flags that exclude each other, and a faulty configuration before any file is read.
 func (f *evaluateFlags) check(cmd *cobra.Command) error {
+	unread := command.OfFiles(cmd)
 	switch {
+	case !f.inputs.Given() && len(unread) > 0: // --class, say: the figures would be those of another class
+		return command.UsageError(fmt.Errorf("%s: these are about files, and no --nodes or --edges is given; "+
+			"a pipeline's records are mapped already", strings.Join(unread, ", ")))
+	case f.seeds < 1:
+		return command.UsageError(fmt.Errorf("--splits is %d; it must be 1 or more", f.seeds))
+	case !(f.holdout >= 0 && f.holdout < fit.MaxHoldout): // NaN is none of both
+		return command.UsageError(fmt.Errorf("--holdout is %g; it must be from 0 to below %g", f.holdout,
+			fit.MaxHoldout))
 	case f.ablation && cmd.Flags().Changed("encoders"):
 		return command.UsageError(errors.New("--ablation trains the encoder of the configuration (train.encoder); " +
 			"leave out --encoders"))

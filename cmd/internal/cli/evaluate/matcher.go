@@ -37,7 +37,7 @@ It shows how well the texts alone predict the neighbourhoods. Nothing is stored.
   giantstream evaluate matcher --store ./out --hide 0.2 --matched 20 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if hidden <= 0 || hidden >= 1 || matched < 0 {
+			if !(hidden > 0 && hidden < 1) || matched < 0 {
 				return command.UsageError(errors.New("--hide must lie between 0 and 1, --matched must not be negative"))
 			}
 			ctx := cmd.Context()

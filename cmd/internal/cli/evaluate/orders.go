@@ -73,7 +73,7 @@ command holds all orders in memory. Nothing is stored.`,
   giantstream evaluate orders -c pipeline.yaml --newest 0.05 --json | jq '.figures[]'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if newest <= 0 || newest >= 1 {
+			if !(newest > 0 && newest < 1) {
 				return command.UsageError(fmt.Errorf("--newest is %g; it must be above 0 and below 1", newest))
 			}
 			if windows < 0 {
@@ -227,7 +227,15 @@ func printCompleted(a *command.App, c *completed) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "recall@%d\tby all others\tby one\n", completion.At)
 	for _, f := range c.Figures {
-		fmt.Fprintf(w, "%s\t%.3f\t%.3f\n", f.Method, f.All, f.One)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Method, recall(c.Asked, f.All), recall(c.Asked, f.One))
 	}
 	return w.Flush()
+}
+
+// recall is a figure of so many questions: of none there is no figure.
+func recall(asked int, share float64) string {
+	if asked == 0 {
+		return command.TooFew
+	}
+	return fmt.Sprintf("%.3f", share)
 }

@@ -1,9 +1,12 @@
 package evaluate
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/sink/rows"
 )
 
@@ -38,6 +41,30 @@ func TestTheNewestOrdersAreAskedAbout(t *testing.T) {
 	if got, err := complete([]rows.Order{{Items: []string{"a"}}, {Items: []string{"b"}}}, 0.5, 1, 1); err != nil ||
 		got.Asked != 0 {
 		t.Errorf("orders of one item: %+v, %v", got, err)
+	}
+}
+
+// Nothing that was asked is no recall of 0.
+func TestNoQuestionsHaveNoRecall(t *testing.T) {
+	orders := make([]rows.Order, 10)
+	for i := range orders {
+		orders[i] = rows.Order{OrderID: fmt.Sprint(i), Items: []string{fmt.Sprint(i % 3)}, Time: int64(i)}
+	}
+	got, err := complete(orders, 0.3, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aged, err := age(t.Context(), orders, 0.3, 2, 1, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	a := &command.App{Out: &b}
+	if err := errors.Join(printCompleted(a, got), printAged(a, aged)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "0.000") || strings.Count(b.String(), command.TooFew) != 2*4+2*5 {
+		t.Errorf("printed\n%s", b.String())
 	}
 }
 
