@@ -43,6 +43,7 @@ type page struct {
 	Took      float64 // seconds of all stages
 	Settings  []setting
 	Charts    []chart
+	Labels    int // in the tree
 	Levels    []level
 	Tree      []*branch
 	TreeDepth int
@@ -74,7 +75,7 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 	if err != nil {
 		return err
 	}
-	p := &page{Doc: doc, Charts: charts(doc.Encoder.Metrics), Levels: levels(doc), Scores: scoresOf(doc)}
+	p := &page{Doc: doc, Charts: charts(doc.Encoder.Metrics), Scores: scoresOf(doc)}
 	for _, s := range doc.Stages {
 		p.Took += s.Seconds
 	}
@@ -91,6 +92,7 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 	if p.Tree, p.TreeDepth, outline, err = tree(ctx, in.Store, doc, len(in.Nodes) > 0); err != nil {
 		return err
 	}
+	p.Labels, p.Levels = levels(doc, p.Tree)
 	s, err := survey(ctx, in, progress)
 	if err != nil {
 		return err

@@ -120,6 +120,23 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// Nodes that no link leads to are labels in no cluster.
+func TestThePageCountsTheLabelsInTheTree(t *testing.T) {
+	source := graph(160, func(int) string { return "" })
+	for i := range 80 {
+		source = append(source, rows.Row{NodeID: fmt.Sprintf("zz%02d", i), Text: source[i].Text, EventTime: 1})
+	}
+	store := &memstore.Store{}
+	doc := build(t, store, 1, source)
+	page := write(t, Input{Store: store, Doc: doc, Source: source})
+	each := fmt.Sprintf("%.1f</td></tr>", 160/float64(doc.Tree.Levels[0]))
+	for _, want := range []string{"<b>160</b><span>labels in the tree", "<p>160 labels;", each} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 // wellFormed reads the page's elements: none that runs or loads something, ends where they should.
 func wellFormed(t *testing.T, page string) {
 	t.Helper()

@@ -23,11 +23,15 @@ type level struct {
 	Size             float64 // mean labels per cluster
 }
 
-func levels(doc *generation.Doc) (out []level) {
-	for k, clusters := range doc.Tree.Levels {
-		out = append(out, level{k, clusters, float64(doc.Tree.Labels) / float64(clusters)})
+// levels returns how many labels are in the tree, which those without a link are not, and its levels.
+func levels(doc *generation.Doc, roots []*branch) (labels int, out []level) {
+	for _, b := range roots {
+		labels += b.Labels
 	}
-	return out
+	for k, clusters := range doc.Tree.Levels {
+		out = append(out, level{k, clusters, float64(labels) / float64(clusters)})
+	}
+	return labels, out
 }
 
 // tree returns the coarsest clusters with what is below them, and how many levels deep. With whole, it also returns
