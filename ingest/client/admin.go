@@ -38,6 +38,8 @@ type TopicSpec struct {
 	Retention time.Duration
 	// MaxMessageBytes is the largest record the topic is created for; 0 is the broker's default.
 	MaxMessageBytes int
+	// CreateTime creates the topic so that records keep their timestamps, whatever the brokers' default is.
+	CreateTime bool
 }
 
 // EnsureTopics creates the topics that are missing, with the broker's default replication, waits until the brokers
@@ -71,6 +73,10 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 		if s.MaxMessageBytes > 0 {
 			t.ConfigEntries = append(t.ConfigEntries, kafka.ConfigEntry{ConfigName: "max.message.bytes",
 				ConfigValue: strconv.Itoa(s.MaxMessageBytes)})
+		}
+		if s.CreateTime {
+			t.ConfigEntries = append(t.ConfigEntries, kafka.ConfigEntry{ConfigName: "message.timestamp.type",
+				ConfigValue: "CreateTime"})
 		}
 		create = append(create, t)
 	}

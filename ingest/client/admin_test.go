@@ -93,3 +93,21 @@ func TestAPartitionNewerThanTheMetadataIsRead(t *testing.T) {
 		t.Errorf("a partition that is not there: %v", err)
 	}
 }
+
+func TestATopicOfCopiesKeepsTimestamps(t *testing.T) {
+	c := connected(t, embedded(t))
+	if err := c.EnsureTopics(t.Context(), TopicSpec{Name: "copies", Partitions: 1, CreateTime: true}); err != nil {
+		t.Fatal(err)
+	}
+	const name, ofTopic = "message.timestamp.type", 1
+	res, err := c.kafka.DescribeConfigs(t.Context(), &kafka.DescribeConfigsRequest{
+		Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: "copies",
+			ConfigNames: []string{name}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := res.Resources[0].ConfigEntries
+	if len(got) != 1 || got[0].ConfigValue != "CreateTime" || got[0].ConfigSource != ofTopic {
+		t.Errorf("%s is %+v, want that the topic says CreateTime", name, got)
+	}
+}

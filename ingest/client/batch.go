@@ -31,12 +31,15 @@ type batch struct {
 
 	count int32 // records to come, format 2
 	base  int64
-	first int64           // timestamp in milliseconds
-	shift int64           // of offsets, formats 0 and 1
-	from  int64           // records before it are passed over
-	limit int             // bytes of a record
-	head  prologue        // of the record that is read
-	ctx   context.Context //nolint:containedctx // of the call of next that is under way
+	first int64 // timestamp in milliseconds
+	// appended is when the broker has appended the batch, if the topic's timestamps say that
+	// (message.timestamp.type=LogAppendTime), in milliseconds. Those of the records are the producer's.
+	appended *int64
+	shift    int64           // of offsets, formats 0 and 1
+	from     int64           // records before it are passed over
+	limit    int             // bytes of a record
+	head     prologue        // of the record that is read
+	ctx      context.Context //nolint:containedctx // of the call of next that is under way
 }
 
 // record is one record.
@@ -55,6 +58,7 @@ const maxHeaders = 10_000
 // Attributes of a batch of format 2.
 const (
 	codecMask       = 7
+	appendedFlag    = 1 << 3
 	transactionFlag = 1 << 4
 	controlFlag     = 1 << 5
 )
@@ -114,7 +118,10 @@ func (b *batch) open(d *decompressors, data []byte, t *transactions) error {
 	attributes := c.int16()
 	b.last = b.base + int64(c.int32())
 	b.first = c.int64()
-	c.int64() // newest timestamp
+	newest := c.int64()
+	if attributes&appendedFlag != 0 {
+		b.appended = &newest
+	}
 	producer := c.int64()
 	c.take(2 + 4) // the producer's epoch and sequence
 	b.count = c.int32()
@@ -169,7 +176,8 @@ func (b *batch) readRecord() (record, error) {
 	if offset < b.from {
 		return record{Message: kafka.Message{Offset: offset}, passed: true}, b.skip(rest)
 	}
-	rec := record{Message: kafka.Message{Offset: offset, Time: makeTime(at)}}
+	rec := record{Message: kafka.Message{Offset: offset}}
+	b.stamp(&rec, at)
 	if rest > int64(b.limit) {
 		return rec, b.cutRecord(&rec, rest)
 	}
@@ -308,7 +316,17 @@ func (p *prologue) varint() int64 {
 	return v
 }
 
-func makeTime(ms int64) time.Time { return time.UnixMilli(ms) }
+// stamp gives a record its timestamp: the producer's, or when the broker has appended it.
+func (b *batch) stamp(rec *record, created int64) {
+	rec.Time = time.UnixMilli(created)
+	if b.appended != nil {
+		rec.WriterData = createTime(created)
+		rec.Time = time.UnixMilli(*b.appended)
+	}
+}
+
+// createTime is the producer's timestamp, in the WriterData of a record whose Time is the broker's.
+type createTime int64
 
 // openMessage reads a message of format 0 or 1. If it is compressed, its value is a set of such
 // messages. In format 1 their offsets count from the first, and the outer one is that of the last.
@@ -322,7 +340,9 @@ func (b *batch) openMessage(d *decompressors, data []byte) error {
 	}
 	magic, attributes := c.int8(), c.int8()
 	if magic == 1 {
-		c.int64() // timestamp
+		if at := c.int64(); attributes&appendedFlag != 0 {
+			b.appended = &at
+		}
 	}
 	c.bytes(int64(c.int32())) // key
 	value := c.bytes(int64(c.int32()))
@@ -398,7 +418,7 @@ func (b *batch) readMessage() (record, error) {
 	if magic == 1 {
 		at = c.int64()
 	}
-	rec.Time = makeTime(at)
+	b.stamp(&rec, at)
 	rec.Key = c.bytes(int64(c.int32()))
 	rec.Value = c.bytes(int64(c.int32()))
 	if c.bad {

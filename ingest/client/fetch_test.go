@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -28,6 +29,7 @@ type testBatch struct {
 	offsets    []int64
 	control    bool
 	producer   int64 // of a transaction; 0: none
+	appended   int64 // milliseconds, of a topic with LogAppendTime; 0: another one
 	codec      compress.Compression
 	count      int32 // as the header claims; 0: as it is
 	records    []byte
@@ -52,11 +54,16 @@ func (t testBatch) encode() []byte {
 	if t.producer != 0 {
 		attributes |= transactionFlag
 	}
+	newest := int64(1_600_000_000_000)
+	if t.appended != 0 {
+		attributes |= appendedFlag
+		newest = t.appended
+	}
 	var body []byte // what the checksum covers
 	body = binary.BigEndian.AppendUint16(body, uint16(attributes))
 	body = binary.BigEndian.AppendUint32(body, uint32(t.last-t.base))
 	body = binary.BigEndian.AppendUint64(body, 1_600_000_000_000)
-	body = binary.BigEndian.AppendUint64(body, 1_600_000_000_000)
+	body = binary.BigEndian.AppendUint64(body, uint64(newest))
 	body = binary.BigEndian.AppendUint64(body, uint64(t.producer))
 	body = append(body, make([]byte, 2+4)...)
 	body = binary.BigEndian.AppendUint32(body, uint32(count))
@@ -180,12 +187,41 @@ func TestCompressedBatches(t *testing.T) {
 	}
 }
 
+// TestTopicsWithLogAppendTime: the broker writes the time into the head of a batch and leaves the records
+// as they were. A fingerprint that was stored before the topic's timestamps were read stays right.
+func TestTopicsWithLogAppendTime(t *testing.T) {
+	const appended = 1_700_000_000_000
+	for _, codec := range []compress.Compression{compress.None, compress.Zstd} {
+		read := func(at int64) kafka.Message {
+			f, err := answerOf(5, 6, testBatch{base: 5, last: 5, offsets: []int64{5}, codec: codec,
+				appended: at}.encode()).read(t.Context())
+			if err != nil || len(f.Records) != 1 {
+				t.Fatalf("%v: %d records, %v", codec, len(f.Records), err)
+			}
+			return f.Records[0]
+		}
+		created, r := read(0), read(appended)
+		if got := r.Time.UnixMilli(); got != appended {
+			t.Errorf("%v: the timestamp is %d, want %d", codec, got, appended)
+		}
+		if got, want := Fingerprint(r), Fingerprint(created); got != want {
+			t.Errorf("%v: the fingerprint is %s, want %s", codec, got, want)
+		}
+	}
+	large, err := (&answer{client: &Client{recordBytes: 1}, topic: "t", next: 5, highWater: 6, stable: 6,
+		transactions: newTransactions(nil), rest: testBatch{base: 5, last: 5, offsets: []int64{5},
+			appended: appended}.encode()}).read(t.Context())
+	if err != nil || len(large.TooLarge) != 1 || large.TooLarge[0].Time.UnixMilli() != appended {
+		t.Errorf("a record over the limit: %+v, %v", large.TooLarge, err)
+	}
+}
+
 // TestOldMessages reads what kafka-go writes in format 1.
 func TestOldMessages(t *testing.T) {
 	for _, codec := range []compress.Compression{compress.None, compress.Gzip, compress.Snappy, compress.Lz4} {
 		var rs []protocol.Record
 		for i := range 4 {
-			rs = append(rs, protocol.Record{Offset: int64(i), Time: makeTime(int64(1000 + i)),
+			rs = append(rs, protocol.Record{Offset: int64(i), Time: time.UnixMilli(int64(1000 + i)),
 				Key: protocol.NewBytes([]byte("k")), Value: protocol.NewBytes(fmt.Append(nil, "v", i))})
 		}
 		var b bytes.Buffer
@@ -209,6 +245,17 @@ func TestOldMessages(t *testing.T) {
 		}
 		if r := f.Records[2]; string(r.Value) != "v3" || r.Offset != base+3 || r.Time.UnixMilli() != 1003 {
 			t.Errorf("%v: the last record is %+v", codec, r)
+		}
+		const attributesAt, timeAt = 17, 18
+		data[attributesAt] |= appendedFlag
+		binary.BigEndian.PutUint64(data[timeAt:], 5000)
+		binary.BigEndian.PutUint32(data[12:], crc32.ChecksumIEEE(data[16:]))
+		if codec == compress.None {
+			continue // each message has its own time, which the broker has replaced
+		}
+		f, err = answerOf(base+1, base+4, data).read(t.Context())
+		if err != nil || len(f.Records) != 3 || f.Records[2].Time.UnixMilli() != 5000 {
+			t.Errorf("%v, with LogAppendTime: %+v, %v", codec, f.Records, err)
 		}
 	}
 }

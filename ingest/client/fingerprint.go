@@ -11,11 +11,15 @@ import (
 )
 
 // Fingerprint returns 16 hexadecimal digits that tell a record from another one at the same offset:
-// the beginning of the SHA-256 of its timestamp, its key and its value.
+// the beginning of the SHA-256 of its producer's timestamp, its key and its value.
 func Fingerprint(m kafka.Message) string {
 	h := sha256.New()
+	created := m.Time.UnixMilli()
+	if c, ok := m.WriterData.(createTime); ok {
+		created = int64(c)
+	}
 	var head [20]byte
-	binary.BigEndian.PutUint64(head[:], uint64(m.Time.UnixMilli()))
+	binary.BigEndian.PutUint64(head[:], uint64(created))
 	binary.BigEndian.PutUint64(head[8:], uint64(len(m.Key)))
 	if m.Key == nil {
 		head[16] = 1

@@ -117,6 +117,7 @@ func EnsureTopics(ctx context.Context, c *client.Client, cfg *config.Config) err
 	for i := range specs {
 		if topics.Copied(specs[i].Name) {
 			specs[i].MaxMessageBytes = keyedMessageBytes(cfg)
+			specs[i].CreateTime = true // a record's timestamp can be its event time, and its copy has the same
 		}
 	}
 	return c.EnsureTopics(ctx, specs...)
