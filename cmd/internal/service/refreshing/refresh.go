@@ -17,6 +17,7 @@ import (
 	"giantstream/cmd/internal/telemetry"
 	"giantstream/config"
 	"giantstream/ingest/taskqueue"
+	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/lease"
@@ -109,18 +110,28 @@ const refreshPoll = 2 * time.Second
 func (r *Refresh) Run(ctx context.Context) error {
 	const first, longest = 10 * time.Second, 10 * time.Minute
 	pause, again := first, time.Time{} // the next pause after a failure; no refresh before again
+	var outage retry.Outage
+	const look = "look"
 	tick := time.NewTicker(refreshPoll)
 	defer tick.Stop()
 	for {
 		// Another process, or a command, may have finished a generation. It is served even while
 		// this process waits for its next attempt.
-		switch err := r.Load(ctx); {
+		err := r.Load(ctx)
+		if err == nil {
+			if lasted, over := outage.EndFailure(look, time.Now()); over {
+				r.Log.Info("looking for newer generations succeeds again", "after", lasted.Round(time.Millisecond))
+			}
+		}
+		switch {
 		case errors.Is(err, generation.ErrChoiceDamaged):
 			pause = first // logged once; nothing is built until it is mended
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			r.Log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
+			if outage.Failed(look, time.Now()) {
+				r.Log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
+			}
 		case r.Builds && !time.Now().Before(again):
 			switch err := r.refreshIfDue(ctx); {
 			case err == nil, r.Elsewhere(err):
