@@ -159,6 +159,7 @@ type Follower struct {
 
 // New returns a Follower that continues from the shard's cursor.
 func New(opts Options) *Follower {
+	opts.Log = opts.Log.With("shard", opts.Shard)
 	return &Follower{opts: opts, session: rand.Text(), lookEvery: lookEvery, repeats: true,
 		tail: commitlog.Tail{Store: opts.Store, Shard: opts.Shard, Known: opts.Known}}
 }
@@ -182,8 +183,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // the step failed because the context has ended
 		case err != nil:
 			wait = pause.Next()
-			f.opts.Log.Warn("embeddings cannot be published, trying again", "shard", f.opts.Shard, "in", wait,
-				"error", err)
+			f.opts.Log.Warn("embeddings cannot be published, trying again", "in", wait, "error", err)
 		case f.switched:
 			pause.Reset()
 			continue
@@ -232,7 +232,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	}
 	if gone != "" {
 		f.opts.Log.Warn("the embeddings topic does not hold what was published; all embeddings are published again",
-			"shard", f.opts.Shard, "topic", f.topic.Name, "because", gone)
+			"because", gone)
 		return true, f.switchTo(ctx, model)
 	}
 	if f.lags(model) {

@@ -43,8 +43,7 @@ func (f *Follower) moveBack(ctx context.Context) error {
 		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || f.cursor.Mixed && !now.Mixed ||
 			now.Attributes != f.cursor.Attributes {
 			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
-				"they will be published again",
-				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
+				"they will be published again", "from", f.cursor.Seq, "to", now.Seq)
 			to = f.cursor.Published
 			to.Mixed = to.Mixed || now.Mixed
 			to.Attributes = cmp.Or(to.Attributes, now.Attributes)
@@ -53,8 +52,7 @@ func (f *Follower) moveBack(ctx context.Context) error {
 		err = now.Move(ctx, to, f.session)
 	}
 	if err != nil {
-		f.opts.Log.Warn("cannot tell whether another worker has this shard; trying again",
-			"shard", f.opts.Shard, "error", err)
+		f.opts.Log.Warn("cannot tell whether another worker has this shard; trying again", "error", err)
 		return fmt.Errorf("compare the cursor of shard %d with what was sent: %w", f.opts.Shard, err)
 	}
 	f.sending, f.failed, f.since = false, false, time.Time{}

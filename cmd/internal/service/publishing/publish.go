@@ -144,7 +144,7 @@ func (p *Publish) follower(shard int, o *outlet, traces *telemetry.Shard) *publi
 		},
 		SaveEvery: p.saveCursorEvery,
 		Wake:      p.Heads.Listen(shard, o.cursor), Poll: p.Poll,
-		Log: p.Log.With("shard", shard, "topic", o.topic),
+		Log: p.Log.With("topic", o.topic),
 	})
 }
 
