@@ -224,6 +224,10 @@ func (s *Store) wrap(op, key string, err error) error {
 		e.Err = fmt.Errorf("%w (%w)", sink.ErrChanged, err)
 	case resp.StatusCode == http.StatusNotImplemented && op == "create":
 		e.Err = fmt.Errorf("%w (%w)", sink.ErrNoConditions, err)
+	case resp.Code == "ExpiredToken", resp.Code == "InvalidToken", resp.Code == "TokenRefreshRequired",
+		resp.StatusCode == http.StatusBadRequest && resp.Code == resp.Message: // without a body, as to HEAD
+		e.Hint = "temporary credentials may have expired: those of a role or a profile's file are read again, those " +
+			"of the environment and the configuration are not"
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized:
 		e.Hint = "check the credentials (configuration, AWS_ACCESS_KEY_ID, AWS_PROFILE or the machine's role) and " +
 			"their policy: GetObject, PutObject, DeleteObject, ListBucket"
