@@ -49,6 +49,30 @@ func TestCrashShowsNoSecrets(t *testing.T) {
 	}
 }
 
+// The systemd unit starts a process again after a crash, though not after an end with code 2, which Go's runtime
+// uses for both.
+func TestTheSystemdUnitRestartsAfterACrash(t *testing.T) {
+	unit, err := os.ReadFile("../../../docs/deploy/systemd/giantstream.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := plantSecrets(t, "http://127.0.0.1:1", silentServer(t), "sinks.iceberg.client_password").write(t,
+		map[string]any{"store": t.TempDir(), "kafka.sasl.mechanism": "PLAIN"})
+	process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCrashShowsNoSecrets$")
+	process.Dir = t.TempDir()
+	process.Env = append(os.Environ(), crashing+"=run -c "+file)
+	for line := range strings.Lines(string(unit)) {
+		if variable, ok := strings.CutPrefix(strings.TrimSpace(line), "Environment="); ok {
+			process.Env = append(process.Env, variable)
+		}
+	}
+	said, err := process.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Exited() ||
+		!strings.Contains(string(said), "panic: forced") {
+		t.Errorf("it ended by %v, want a signal\n%s", err, said)
+	}
+}
+
 // crash runs a command that waits for its servers, and panics beside it.
 func crash(t *testing.T, args []string) {
 	t.Helper()
