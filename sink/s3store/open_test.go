@@ -2,11 +2,14 @@ package s3store_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"giantstream/sink"
 	"giantstream/sink/s3store"
 )
 
@@ -29,5 +32,37 @@ func TestExpiredCredentialsAreNamed(t *testing.T) {
 		AccessKey: "key", SecretKey: "secret"})
 	if err == nil || !strings.Contains(err.Error(), "credentials may have expired") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A proxy before the store that has lost its way for a moment says nothing about objects.
+func TestPagesOfProxiesAreNoAbsence(t *testing.T) {
+	var lost atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case lost.Add(-1) >= 0:
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte("<html><body>no such route</body></html>"))
+		case strings.HasSuffix(r.URL.Path, "/gone"):
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			w.Header().Set("Last-Modified", "Mon, 02 Mar 2026 10:00:00 GMT")
+			w.Header().Set("ETag", `"1"`)
+		}
+	}))
+	defer server.Close()
+	s, err := s3store.Open(t.Context(), "bucket", "", s3store.Options{Endpoint: server.URL, Region: "us-east-1",
+		AccessKey: "key", SecretKey: "secret", PathStyle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost.Store(1)
+	if _, err := s.Open(t.Context(), "there"); err != nil {
+		t.Errorf("after a page of a proxy: %v", err)
+	}
+	if _, err := s.Open(t.Context(), "gone"); !errors.Is(err, sink.ErrNotFound) {
+		t.Errorf("an object that is not there: %v", err)
 	}
 }

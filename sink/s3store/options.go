@@ -66,7 +66,7 @@ func (o Options) client() (*minio.Client, error) {
 	return minio.New(endpoint, &minio.Options{
 		Creds:        o.credentials(),
 		Secure:       secure,
-		Transport:    transport,
+		Transport:    pages{transport},
 		Region:       o.region(),
 		BucketLookup: lookup,
 	})
