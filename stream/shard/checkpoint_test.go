@@ -391,33 +391,6 @@ func TestRunMakesCheckpoints(t *testing.T) {
 	}
 }
 
-// While a pipeline drains, records that go on coming are no reason for a checkpoint at each of their commits.
-func TestADrainMakesOneCheckpointAtAPause(t *testing.T) {
-	const busy = 3 // commits without a pause
-	batches := slices.Repeat([]scripted{{nodes: 1, caughtUp: true}}, busy)
-	for want, batches := range map[int64][]scripted{0: batches, busy: append(batches, scripted{caughtUp: true})} {
-		p := newPipeline(t, newBroker(1), 1)
-		feed := &script{now: time.Unix(1, 0), batches: batches}
-		opts := p.options(0)
-		opts.Clock = func() time.Time { return feed.now }
-		opts.CheckpointEvery = time.Hour
-		opts.Drain = func() bool { return true }
-		s, err := Open(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Run(t.Context(), feed); !errors.Is(err, errScriptOver) {
-			t.Fatal(err)
-		}
-		if s.headSeq() != busy || s.checkpoints.attempted != want {
-			t.Errorf("a checkpoint of manifest %d was begun, want %d of %d", s.checkpoints.attempted, want, s.headSeq())
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 type feedFunc func(context.Context, time.Duration) (mutation.Batch, error)
 
 func (f feedFunc) Next(ctx context.Context, wait time.Duration) (mutation.Batch, error) {

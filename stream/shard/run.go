@@ -55,7 +55,7 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 			s.committed = s.opts.Clock()
 			s.committing = s.committed.Sub(began)
 		}
-		s.checkpointIfDue(drain && idle)
+		s.checkpointIfDue(drain)
 	}
 }
 
@@ -212,7 +212,7 @@ func (s *Shard) atHead() bool {
 	return true
 }
 
-// checkpointIfDue begins a checkpoint if one is due or a drained input pauses, unless an attempt
+// checkpointIfDue begins a checkpoint if one is due or a drained input has ended, unless an attempt
 // is running. It takes a snapshot of the state and uploads it in the background.
 // A failed attempt is logged, and the next turn tries again.
 func (s *Shard) checkpointIfDue(drained bool) {
