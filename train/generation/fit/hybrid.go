@@ -23,8 +23,13 @@ const (
 	joinSample = 16384
 	// minTextWeight is the least weight of the text, which a new node without links depends on.
 	minTextWeight = 0.4
-	// noLinks is what a table says of links that are noise, at most: an AUC of 0.6.
-	noLinks = 0.2
+	// clearLinks is what a table says, at least, of links that are no noise: an AUC of 0.85. Of links that were drawn it
+	// says up to .4, the more the fewer there are, since held-out instances are neighbours of others that are not.
+	clearLinks = 0.7
+	// clearText is what the text says, at least, of links that have to do with it.
+	clearText = 0.2
+	// noiseTextWeight is the weight of the text where neither says anything.
+	noiseTextWeight = 3
 	// unknownTextWeight is its weight where nothing is held out to tell.
 	unknownTextWeight = 0.7
 )
@@ -131,7 +136,7 @@ const orderedTextWeight = 0.7
 // textWeight decides by evidence how much the text weighs beside the table: as much as it says
 // of the links of held-out instances, compared with what the table says. What a view says is 0
 // where it ranks a neighbour no better than chance (AUC 0.5) and 1 where it always ranks the neighbour
-// first. Links that not even the table can tell are noise, and the text then has its full weight.
+// first. Links of which neither says much may be noise, and the text then weighs more.
 func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.Views) (float32, error) {
 	if pairs == nil {
 		return unknownTextWeight, nil
@@ -147,12 +152,12 @@ func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.V
 		}
 		return 2*pairs.AUC(part, dim) - 1
 	}
-	table := says(0, v.Table.Dim())
-	if !(table > noLinks) {
-		return 1, nil
+	table, text := says(0, v.Table.Dim()), says(v.Table.Dim()+v.TextDim(), v.TextDim())
+	if !(table > 0) {
+		return noiseTextWeight, nil
 	}
-	text := says(v.Table.Dim()+v.TextDim(), v.TextDim())
-	return float32(min(1, max(minTextWeight, text/table))), nil
+	doubt := noiseTextWeight * max(0, 1-table/clearLinks) * max(0, 1-max(0, text)/clearText)
+	return float32(max(minTextWeight, min(1, text/table), doubt)), nil
 }
 
 // views returns the views of nodes, a row each.

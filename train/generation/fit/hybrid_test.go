@@ -88,6 +88,7 @@ func TestHybridIsNotWorseThanText(t *testing.T) {
 		{"sparse", 2, 0.2, 0.9},
 		{"most nodes isolated", 2, 0.7, 0.9},
 		{"links between any nodes", 4, 0.2, 0},
+		{"few links between any nodes", 2.5, 0, 0},
 		{"links half at random", 6, 0.1, 0.5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,6 +163,24 @@ func TestHybridKeepsTextAndLearnsLinks(t *testing.T) {
 				t.Errorf("class accuracy %v", accuracy)
 			}
 		})
+	}
+}
+
+// Links that were drawn are told by nothing, and what a table has learned of them is noise beside the text.
+func TestTheTextWeighsMoreThanNoise(t *testing.T) {
+	race.SkipComputing(t)
+	weight := func(degree, agree float64) float32 {
+		g := sparseGraph(1000, 5, degree, 0, agree, 3)
+		x := cluster(t, fitTexts(t, g, 32, resources()), g, 16, resources())
+		return trained(t, "hybrid", x, 1, 0).Encoder.(*hybrid.Encoder).Views().TextWeight
+	}
+	for _, degree := range []float64{2.5, 12} {
+		if got := weight(degree, 0); got <= 1 {
+			t.Errorf("%g links of a node between any nodes: the text weighs %v", degree, got)
+		}
+		if got := weight(degree, 0.9); got > 1 {
+			t.Errorf("%g links of a node within classes: the text weighs %v", degree, got)
+		}
 	}
 }
 
