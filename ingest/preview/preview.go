@@ -107,6 +107,8 @@ type Fault struct {
 	Records int64       `json:"records"`
 	Example string      `json:"example"` // where
 	Message string      `json:"message"` // of the example
+	// applied are those of Records of which the rest is applied, such as a list of links that has the item itself.
+	applied int64
 }
 
 // Row is a mapped record: a node with its text and class, or the far ends of a source's edges.
@@ -233,7 +235,9 @@ func (s *Input) add(where string, r decode.Record, skipWithoutText bool) {
 	s.Records++
 	see(s.names, s.decoder.Row(r.Value))
 	if fault != nil {
-		s.fault(where, fault.Code, fault.Message)
+		if f := s.fault(where, fault.Code, fault.Message); len(out) > 0 {
+			f.applied++
+		}
 	}
 	if len(out) > 0 {
 		s.take(where, out)
@@ -302,13 +306,14 @@ func (s *Input) show(row *Row) {
 }
 
 // fault counts a record that would be a dead letter.
-func (s *Input) fault(where string, code decode.Code, message string) {
+func (s *Input) fault(where string, code decode.Code, message string) *Fault {
 	f := s.faults[code]
 	if f == nil {
 		f = &Fault{Code: code, Example: where, Message: message}
 		s.faults[code] = f
 	}
 	f.Records++
+	return f
 }
 
 // Result returns the preview of all that was collected.

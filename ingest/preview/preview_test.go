@@ -63,6 +63,7 @@ func TestMissingFields(t *testing.T) {
 			`nodes.text: no record has the field "title"; did you mean "text.title"?`},
 		"most are dead letters": {`{"id":1,"title":"a","tags":["x"]}`, `{"src":"a\u0000","dst":[2]}`,
 			`1 of the 1 records that were read would be dead letters, such as`},
+		"a link to itself beside others": {`{"id":1,"title":"a","tags":["x"]}`, `{"src":1,"dst":[1,2]}`, ""},
 		"another id": {`{"sku":1,"title":"a","tags":["x"]}`, `{"src":1,"dst":[2]}`,
 			`nodes.id: no record has the field "id"; 1 of the 1 records that were read would be dead letters. Fields ` +
 				`seen: sku, tags[*], title`},

@@ -25,7 +25,7 @@ func (p *Preview) Err(names map[string]string) error {
 			}
 		}
 		if n := s.dead(); 2*n > s.Records && len(errs) == before {
-			f := s.Faults[0]
+			f := s.Faults[slices.IndexFunc(s.Faults, func(f Fault) bool { return f.Records > f.applied })]
 			errs = append(errs, fmt.Errorf("%d of the %d records that were read would be dead letters, such as %s: "+
 				"%s%s", n, s.Records, f.Example, f.Message, f.asOneDocument()))
 		}
@@ -143,10 +143,10 @@ func (s *Side) missing(f *Field, name string) string {
 	return words + " Fields seen: " + seen
 }
 
-// dead is how many records would be dead letters.
+// dead is how many records would be dead letters and say nothing.
 func (s *Side) dead() (n int64) {
 	for _, f := range s.Faults {
-		n += f.Records
+		n += f.Records - f.applied
 	}
 	return n
 }
