@@ -66,3 +66,41 @@ func TestPagesOfProxiesAreNoAbsence(t *testing.T) {
 		t.Errorf("an object that is not there: %v", err)
 	}
 }
+
+// The answer to a list breaks off twice, and the list goes on behind the last key that has come.
+func TestAListThatBreaksOffGoesOn(t *testing.T) {
+	const head = `<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>`
+	object := func(key string) string {
+		return "<Contents><Key>" + key + "</Key><Size>1</Size><LastModified>2026-03-02T10:00:00Z</LastModified></Contents>"
+	}
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("list-type") == "" {
+			return // the bucket
+		}
+		asked = append(asked, r.URL.Query().Get("start-after"))
+		w.Header().Set("Content-Type", "application/xml")
+		if len(asked) < 3 {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte(head + object("a")))
+			return // the server closes the connection
+		}
+		_, _ = w.Write([]byte(head + object("a") + object("b") + "</ListBucketResult>"))
+	}))
+	defer server.Close()
+	s, err := s3store.Open(t.Context(), "bucket", "", s3store.Options{Endpoint: server.URL, Region: "us-east-1",
+		AccessKey: "key", SecretKey: "secret", PathStyle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for info, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, info.Key)
+	}
+	if strings.Join(keys, " ") != "a b" || len(asked) != 3 {
+		t.Errorf("keys %q after %q", keys, asked)
+	}
+}

@@ -169,23 +169,46 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[sink.I
 		if after != "" {
 			opts.StartAfter = s.prefix + after
 		}
-		for info := range s.core.ListObjectsIter(ctx, s.bucket, opts) {
-			if info.Err != nil {
-				yield(sink.Info{}, s.wrap("list", prefix, info.Err))
+		pause := retry.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
+		for torn := 0; ; {
+			last, err := s.list(ctx, opts, yield)
+			if last > opts.StartAfter {
+				opts.StartAfter, torn = last, 0
+			}
+			if err == nil || errors.Is(err, errEnough) {
 				return
 			}
-			key := strings.TrimPrefix(info.Key, s.prefix)
-			if sink.CheckKey(key) != nil {
-				continue // not ours: folder markers and the like
-			}
-			if !yield(sink.Info{Key: key, Size: info.Size, Modified: info.LastModified}, nil) {
+			// minio-go repeats requests, but not those whose answer breaks off.
+			if torn++; torn == listTries || status(err) != 0 || pause.Wait(ctx) != nil {
+				yield(sink.Info{}, s.wrap("list", prefix, err))
 				return
 			}
-		}
-		if err := ctx.Err(); err != nil { // minio-go may just stop
-			yield(sink.Info{}, s.wrap("list", prefix, err))
 		}
 	}
+}
+
+// listTries is how often a page of a list that breaks off is asked for.
+const listTries = 5
+
+var errEnough = errors.New("the caller has seen enough")
+
+// list yields until the list ends, and returns the last key in it.
+func (s *Store) list(ctx context.Context, opts minio.ListObjectsOptions, yield func(sink.Info, error) bool) (
+	last string, err error) {
+	for info := range s.core.ListObjectsIter(ctx, s.bucket, opts) {
+		if info.Err != nil {
+			return last, info.Err
+		}
+		last = info.Key
+		key := strings.TrimPrefix(info.Key, s.prefix)
+		if sink.CheckKey(key) != nil {
+			continue // not ours: folder markers and the like
+		}
+		if !yield(sink.Info{Key: key, Size: info.Size, Modified: info.LastModified}, nil) {
+			return last, errEnough
+		}
+	}
+	return last, ctx.Err() // minio-go may just stop
 }
 
 // Delete implements sink.Store.
