@@ -33,14 +33,16 @@ var known = map[string]string{
 	"google/type/localized_text.proto": googleType + `message LocalizedText { string text = 1;
 		string language_code = 2; }`,
 	googleMoney: googleType + `message Money { string currency_code = 1; int64 units = 2; int32 nanos = 3; }`,
-	"google/type/month.proto": googleType + `enum Month { MONTH_UNSPECIFIED = 0; JANUARY = 1; FEBRUARY = 2; MARCH = 3;
-		APRIL = 4; MAY = 5; JUNE = 6; JULY = 7; AUGUST = 8; SEPTEMBER = 9; OCTOBER = 10; NOVEMBER = 11; DECEMBER = 12; }`,
-	"google/type/phone_number.proto": googleType + `message PhoneNumber { message ShortCode { string region_code = 1;
-		string number = 2; } oneof kind { string e164_number = 1; ShortCode short_code = 2; } string extension = 3; }`,
-	"google/type/postal_address.proto": googleType + `message PostalAddress { int32 revision = 1; string region_code = 2;
-		string language_code = 3; string postal_code = 4; string sorting_code = 5; string administrative_area = 6;
-		string locality = 7; string sublocality = 8; repeated string address_lines = 9; repeated string recipients = 10;
-		string organization = 11; }`,
+	"google/type/month.proto": googleType + `enum Month { MONTH_UNSPECIFIED = 0; JANUARY = 1; FEBRUARY = 2;
+		MARCH = 3; APRIL = 4; MAY = 5; JUNE = 6; JULY = 7; AUGUST = 8; SEPTEMBER = 9; OCTOBER = 10;
+		NOVEMBER = 11; DECEMBER = 12; }`,
+	"google/type/phone_number.proto": googleType + `message PhoneNumber { message ShortCode {
+		string region_code = 1; string number = 2; }
+		oneof kind { string e164_number = 1; ShortCode short_code = 2; } string extension = 3; }`,
+	"google/type/postal_address.proto": googleType + `message PostalAddress { int32 revision = 1;
+		string region_code = 2; string language_code = 3; string postal_code = 4; string sorting_code = 5;
+		string administrative_area = 6; string locality = 7; string sublocality = 8;
+		repeated string address_lines = 9; repeated string recipients = 10; string organization = 11; }`,
 	"google/type/quaternion.proto": googleType + `message Quaternion { double x = 1; double y = 2; double z = 3;
 		double w = 4; }`,
 	"google/type/timeofday.proto": googleType + `message TimeOfDay { int32 hours = 1; int32 minutes = 2;
