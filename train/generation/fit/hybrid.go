@@ -23,6 +23,7 @@ const (
 	joinSample = 16384
 	// minTextWeight is the least weight of the text, which a new node without links depends on.
 	minTextWeight = 0.4
+	// The next three were chosen on drawn graphs (docs/measurements/2026-11-30.md).
 	// clearLinks is what a table says, at least, of links that are no noise: an AUC of 0.85. Of links that were drawn
 	// it says up to .4, the more the fewer there are, since held-out instances are neighbours of others that are not.
 	clearLinks = 0.7
