@@ -232,7 +232,7 @@ func printCompleted(a *command.App, c *completed) error {
 	return w.Flush()
 }
 
-// recall is a figure of so many questions: of none there is no figure.
+// recall formats a figure. Without a question there is none.
 func recall(asked int, share float64) string {
 	if asked == 0 {
 		return command.TooFew
