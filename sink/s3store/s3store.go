@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -178,8 +179,7 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[sink.I
 			if err == nil || errors.Is(err, errEnough) {
 				return
 			}
-			// minio-go repeats requests, but not those whose answer breaks off.
-			if torn++; torn == listTries || status(err) != 0 || pause.Wait(ctx) != nil {
+			if torn++; torn == listTries || !isTorn(err) || pause.Wait(ctx) != nil {
 				yield(sink.Info{}, s.wrap("list", prefix, err))
 				return
 			}
@@ -189,6 +189,13 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[sink.I
 
 // listTries is how often a page of a list that breaks off is asked for.
 const listTries = 5
+
+// isTorn reports whether the answer to a request broke off. minio-go repeats requests that fail, which are errors of a
+// status or of a URL, but not those whose answer it cannot read to the end.
+func isTorn(err error) bool {
+	_, failed := errors.AsType[*url.Error](err)
+	return status(err) == 0 && !failed
+}
 
 var errEnough = errors.New("the caller has seen enough")
 
