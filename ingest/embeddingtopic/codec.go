@@ -160,6 +160,8 @@ func decodeJSON(m kafka.Message) (embedding.Record, error) {
 		return embedding.Record{}, fmt.Errorf("node_id %q under the key %q", w.NodeID, m.Key)
 	case !w.Status.Valid():
 		return embedding.Record{}, fmt.Errorf("unknown status %q", w.Status)
+	case w.Shard < 0 || w.Shard > math.MaxInt32:
+		return embedding.Record{}, fmt.Errorf("shard is %d", w.Shard)
 	case w.Dim != len(w.Embedding) || (w.Dim == 0) != (w.Status == embedding.NoText) || w.Dim > maxDim:
 		return embedding.Record{}, fmt.Errorf("dim is %d, the embedding has %d components", w.Dim, len(w.Embedding))
 	}

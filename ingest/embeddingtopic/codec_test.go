@@ -223,6 +223,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":1,"embedding":[1e400]}`), false, []byte(nil), []byte(nil))
 	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":2,"type":"int8","scale":0.01,"embedding":[-128,3]}`), false,
 		[]byte(nil), []byte(nil))
+	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":1,"embedding":[1],"shard":2666666617}`), false, []byte(nil),
+		[]byte(nil))
 	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":2,"type":"float16","embedding":[0.1,3]}`), false, []byte(nil),
 		[]byte(nil))
 	f.Fuzz(func(t *testing.T, key, value []byte, binary bool, dim, seq []byte) {
