@@ -177,8 +177,8 @@ type BehaviourStats struct {
 	Weight float32 `json:"weight"`
 	// TooLarge: the orders took too much memory for a view.
 	TooLarge bool `json:"too_large,omitempty"`
-	// Asked is how many pairs that only the newest orders link decided the weight; Drawn: of all that orders link. Text
-	// is how well the projected text alone predicts them, With the same beside a view that knows nothing of them.
+	// Asked is how many pairs that only a part of the orders links decided the weight; Drawn: of all that orders link.
+	// Text is how well the projected text alone predicts them, With the same beside a view that knows nothing of them.
 	Asked int              `json:"asked"`
 	Drawn bool             `json:"drawn,omitempty"`
 	Text  eval.LinkMetrics `json:"text,omitzero"`

@@ -106,7 +106,7 @@ func printBehaviour(p *command.Printer, b generation.BehaviourStats) {
 	default:
 		p.Line("              they weigh nothing beside the text, which predicts links as well alone")
 	}
-	of := "that only the newest fifth links"
+	of := "that a fifth of the orders links anew"
 	if b.Drawn {
 		of = "that were hidden"
 	}

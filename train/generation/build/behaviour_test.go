@@ -135,12 +135,14 @@ func TestBehaviourOfACatalogWithoutNewPairs(t *testing.T) {
 	}
 }
 
-// Orders of random items say nothing, and weigh nothing. Neither do those that are too few to tell.
+// Orders of random items say nothing, and weigh nothing. Neither do those that are too few to tell. Where the newest
+// orders are too few, older ones tell.
 func TestNoiseHasNoBehaviour(t *testing.T) {
 	race.SkipComputing(t)
 	all := randomLinks(300, 3)
+	few := groupedOrders(all, 20, 1)
 	for name, orders := range map[string][]rows.Order{"noise": groupedOrders(all, 1, 2),
-		"few": groupedOrders(all, 20, 1)[:40]} {
+		"noise of pairs": drawnPairs(all, 1200, 7), "too few": few[:15], "few": few[:150]} {
 		log := orderedLogs{logsOf(all, 1, 1), [][]rows.Order{orders}}
 		store := &memstore.Store{}
 		settings := behaviourSettings()
@@ -149,7 +151,8 @@ func TestNoiseHasNoBehaviour(t *testing.T) {
 		b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
 		doc := b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
 		s := doc.Graph.Orders.Behaviour
-		if s == nil || s.Weight != 0 || s.Items != 0 || (name == "noise") != (s.Asked >= 100) {
+		if s == nil || (s.Weight > 0) != (name == "few") || (s.Items > 0) != (name == "few") ||
+			(s.Asked < 100) != (name == "too few") {
 			t.Errorf("%s: the view is %+v", name, s)
 		}
 		g, err := generation.Open(t.Context(), store, doc, nil)
@@ -161,10 +164,21 @@ func TestNoiseHasNoBehaviour(t *testing.T) {
 		if err := train.EncodeItems(g.Encoder, []string{all[0].NodeID}, []string{all[0].Text}, nil, item); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Encoder.Encode([]string{all[0].Text}, text); err != nil || !slices.Equal(item, text) {
+		if err := g.Encoder.Encode([]string{all[0].Text}, text); err != nil || s.Items == 0 && !slices.Equal(item, text) {
 			t.Errorf("%s: the item has %v, its text %v, %v", name, item, text, err)
 		}
 	}
+}
+
+// drawnPairs are n orders of two items each.
+func drawnPairs(all []rows.Row, n int, seed uint64) (orders []rows.Order) {
+	r := rand.New(rand.NewPCG(seed, 12))
+	for k := range n {
+		items := r.Perm(len(all))[:2]
+		orders = append(orders, rows.Order{OrderID: fmt.Sprintf("order-%d", k), Time: int64(k),
+			Items: slices.Sorted(slices.Values([]string{all[items[0]].NodeID, all[items[1]].NodeID}))})
+	}
+	return orders
 }
 
 // Orders whose copies take more than the memory are links all the same, and no view.

@@ -19,93 +19,123 @@ import (
 )
 
 const (
-	// newest is the share of the orders that the weight is decided on.
-	newest = 0.2
-	// maxAsked bounds the pairs that are asked for, and maxItems the items that they are of: those of the most orders.
+	// parts of the orders by time: each is told from the others, the newest first, until maxAsked pairs are asked for.
+	parts = 5
+	// maxAsked bounds the pairs of a part that are asked for, and maxItems the items that they are of: those of the most
+	// orders.
 	maxAsked = 10000
 	maxItems = 1 << 16
-	// minAsked pairs are needed to decide. A catalog whose newest orders link fewer anew is asked for a share of all
-	// its links, which are drawn.
+	// minAsked pairs are needed to decide. A catalog whose parts link fewer anew is asked for a share of all its links,
+	// which are drawn.
 	minAsked = 100
 	drawn    = 0.2
+	// significant is how many standard errors the gain of the view is at least, that of AUC and MRR together: the best
+	// of several weights is asked.
+	significant = 3
 )
 
-// weights are those that are tried. Larger ones would suit the projected text, which knows less of links than encoders.
-var weights = []float32{0.35, 0.7, 1, 1.4}
+// weights are those that are tried, beside the text alone. Larger ones would suit the projected text, which knows less
+// of links than encoders.
+var weights = [...]float32{0, 0.35, 0.7, 1, 1.4}
 
 // weigh decides the weight of the view.
 func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s generation.BehaviourStats, err error) {
-	early, late, err := o.split()
-	if err != nil {
-		return s, err
+	a := answers{rule: graph.RuleOf(t.Doc.Settings.FromOrders, o.Incidence, t.Workers)}
+	for part := parts - 1; part >= 0 && a.asked < maxAsked; part-- {
+		rest, of, err := o.part(part)
+		if err != nil {
+			return s, err
+		}
+		if err := a.ask(ctx, t, x, rest, of); err != nil {
+			return s, err
+		}
 	}
-	rule := graph.RuleOf(t.Doc.Settings.FromOrders, o.Incidence, t.Workers)
-	q := newQuestions(early, late, rule, t.Workers)
-	if len(q.asked) < minAsked {
-		s.Drawn = true
-		early, late = o.hidePairs(drawn, t.Doc.Settings.EvalSeed+1), o
-		q = newQuestions(early, late, rule, t.Workers)
+	if a.asked < minAsked {
+		s.Drawn, a = true, answers{rule: a.rule}
+		if err := a.ask(ctx, t, x, o.hidePairs(drawn, t.Doc.Settings.EvalSeed+1), o); err != nil {
+			return s, err
+		}
 	}
-	if s.Asked = len(q.asked); s.Asked < minAsked {
+	text := a.scores[0]
+	if s.Asked = a.asked; s.Asked < minAsked || len(text) == 0 {
 		return s, nil
 	}
+	s.Text = text.Metrics()
+	best := 0
+	for k, scores := range a.scores {
+		if m := scores.Metrics(); k == 0 || m.AUC+m.MRR > s.With.AUC+s.With.MRR {
+			best, s.With = k, m
+		}
+	}
+	s.Weight = weights[best]
+	gain, err := eval.Difference(a.scores[best], text)
+	if gain.AUC+gain.MRR <= significant*(gain.AUCStdErr+gain.MRRStdErr) {
+		s.Weight = 0
+	}
+	return s, err
+}
+
+// answers are what pairs scored that were asked for, by each of the weights.
+type answers struct {
+	rule   pairs.Rule
+	asked  int
+	scores [len(weights)]eval.LinkScores
+}
+
+// ask asks for links of some orders that others do not have. Orders in which no two items are associated make no view.
+func (a *answers) ask(ctx context.Context, t *work.Task, x graph.Numbering, known, of *orders) error {
+	q := newQuestions(known, of, a.rule, t.Workers)
+	if a.asked += len(q.asked); len(q.asked) == 0 {
+		return nil
+	}
 	if err := q.readTexts(ctx, t, x); err != nil {
-		return s, err
+		return err
 	}
 	q.behaviour = make([]float32, len(q.items)*dim)
-	_, err = early.eachRow(ctx, t, q.items, func(i int, row []float32) error {
+	_, err := known.eachRow(ctx, t, q.items, func(i int, row []float32) error {
 		k, _ := slices.BinarySearch(q.items, int32(i))
 		copy(q.behaviour[k*dim:], row)
 		return nil
 	})
 	if errors.Is(err, projection.ErrNoData) {
-		return s, nil
+		return nil
 	}
 	if err != nil {
-		return s, err
+		return err
 	}
-	text, err := q.answer(t, 0)
-	if err != nil {
-		return s, err
-	}
-	s.Text = text
-	best := text
-	for _, w := range weights {
-		with, err := q.answer(t, w)
+	for k, weight := range weights {
+		scores, err := q.answer(t, weight)
+		if errors.Is(err, eval.ErrNoLinks) {
+			return nil
+		}
 		if err != nil {
-			return s, err
+			return err
 		}
-		if with.AUC+with.MRR > best.AUC+best.MRR {
-			best, s.Weight = with, w
-		}
+		a.scores[k] = append(a.scores[k], scores...)
 	}
-	s.With = best
-	if best.AUC < text.AUC+text.AUCStdErr && best.MRR < text.MRR+text.MRRStdErr {
-		s.Weight = 0
-	}
-	return s, nil
+	return nil
 }
 
-// split returns the orders without the newest, and the newest alone.
-func (o *orders) split() (early, late *orders, err error) {
-	early = &orders{Incidence: pairs.New(o.Items(), 0), hidden: o.hidden}
-	late = &orders{Incidence: pairs.New(o.Items(), 0), hidden: o.hidden}
+// part returns the orders of a part, and all others.
+func (o *orders) part(k int) (rest, of *orders, err error) {
+	rest = &orders{Incidence: pairs.New(o.Items(), 0), hidden: o.hidden}
+	of = &orders{Incidence: pairs.New(o.Items(), 0), hidden: o.hidden}
 	if len(o.times) == 0 {
-		return early, late, nil
+		return rest, of, nil
 	}
 	times := slices.Sorted(slices.Values(o.times))
-	last := times[int(float64(len(times)-1)*(1-newest))]
+	after, last := times[(len(times)-1)*k/parts], times[(len(times)-1)*(k+1)/parts]
 	for number, at := range o.times {
-		to := early
-		if at > last {
-			to = late
+		to := rest
+		if (at > after || k == 0) && at <= last {
+			to = of
 		}
 		if err := o.CopyOrder(int32(number), to.Incidence); err != nil {
 			return nil, nil, err
 		}
 		to.customers = append(to.customers, o.customers[number])
 	}
-	return early, late, nil
+	return rest, of, nil
 }
 
 // hidePairs returns the same orders, with a share of the pairs hidden besides.
@@ -220,7 +250,7 @@ func (q *questions) readTextsOf(ctx context.Context, t *work.Task, x graph.Numbe
 }
 
 // answer ranks the pairs by text and behaviour side by side.
-func (q *questions) answer(t *work.Task, weight float32) (eval.LinkMetrics, error) {
+func (q *questions) answer(t *work.Task, weight float32) (eval.LinkScores, error) {
 	n := q.textDim + dim
 	views := make([]float32, len(q.items)*n)
 	for k := range q.items {
@@ -230,5 +260,6 @@ func (q *questions) answer(t *work.Task, weight float32) (eval.LinkMetrics, erro
 			row[q.textDim+i] = weight * v
 		}
 	}
-	return eval.Links(views, n, q.known, q.asked, eval.LinkOptions{Seed: t.Doc.Settings.EvalSeed, Workers: t.Workers})
+	return eval.ScoreLinks(views, n, q.known, q.asked,
+		eval.LinkOptions{Seed: t.Doc.Settings.EvalSeed, Workers: t.Workers})
 }
