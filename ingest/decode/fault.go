@@ -60,7 +60,7 @@ var explanations = map[Code]string{
 	BadJSON:    "The value is not one well-formed JSON object.",
 	BadUTF8:    "The key or value is not valid UTF-8, or a string escapes half of a surrogate pair.",
 	BadType:    "A mapped field has a type that cannot be used there.",
-	MissingID:  "The node record has no id, neither in its value nor as its key.",
+	MissingID:  "The record of a node or an order has no id, neither in its value nor as its key.",
 	MissingSrc: "The edge record has no source, neither in its value nor as its key.",
 	MissingDst: "The edge record has no destination.",
 	BadID:      fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes),

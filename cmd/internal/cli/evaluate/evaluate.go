@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -192,6 +193,8 @@ func (f *evaluateFlags) check(cmd *cobra.Command) error {
 	case !(f.holdout >= 0 && f.holdout < fit.MaxHoldout): // NaN is none of both
 		return command.UsageError(fmt.Errorf("--holdout is %g; it must be from 0 to below %g", f.holdout,
 			fit.MaxHoldout))
+	case len(slices.Compact(slices.Sorted(slices.Values(f.encoders)))) < len(f.encoders):
+		return command.UsageError(fmt.Errorf("--encoders %s names one twice", strings.Join(f.encoders, ",")))
 	case f.ablation && cmd.Flags().Changed("encoders"):
 		return command.UsageError(errors.New("--ablation trains the encoder of the configuration (train.encoder); " +
 			"leave out --encoders"))
@@ -219,9 +222,9 @@ func printComparison(a *command.App, result []study.Comparison, holdout float64,
 			}
 		}
 	}
-	fmt.Fprintf(a.Out, "%d splits, %g %% of the edges hidden (about %s), negatives drawn by degree; "+
+	fmt.Fprintf(a.Out, "%s, %g %% of the edges hidden (about %s), negatives drawn by degree; "+
 		"mean ± standard deviation between splits\n\n",
-		splits, 100*holdout, console.Count(hidden))
+		command.Plural(splits, "split"), 100*holdout, console.Count(hidden))
 	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
 	columns := figures(rates)
 	head := []string{"encoder"}

@@ -19,6 +19,7 @@ func TestEvaluateRefusesBeforeItReads(t *testing.T) {
 		"--label brand --encoders lsa":  "--label: these are about files",
 		"matcher --hide NaN":            "--hide must lie between 0 and 1",
 		"orders --newest NaN":           "--newest is NaN",
+		"--encoders lsa,bag,lsa":        "--encoders lsa,bag,lsa names one twice",
 		"--ablation --encoders lsa":     "leave out --encoders",
 		"--nodes n.jsonl --class brand": "leave out --store",
 	} {
