@@ -44,8 +44,19 @@ type orders struct {
 	*pairs.Incidence
 	hide      graph.Hide
 	hidden    func(i, j int32) bool // what the evaluation asks for
-	times     []int64               // of each order, by its number
+	ages      []age                 // of each order, by its number
 	customers []uint64              // hashes of who placed each, 0 where that is unknown
+}
+
+// age is where an order stands among all by time. Orders of one time, such as those of a file without times, are in the
+// order of their hashes.
+type age struct {
+	time int64
+	hash uint64
+}
+
+func (a age) compare(b age) int {
+	return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.hash, b.hash))
 }
 
 // Fit makes the rows of all items that were ordered, and weighs them. It holds all orders in memory.
@@ -120,7 +131,8 @@ func putDirections(out *sections.Writer, x graph.Numbering, d *hybrid.Directions
 func read(ctx context.Context, t *work.Task) (o *orders, err error) {
 	o = &orders{}
 	o.Incidence, o.hide, err = graph.ReadOrders(ctx, t, func(_ int32, r *rows.Order) {
-		o.times, o.customers = append(o.times, r.Time), append(o.customers, generation.CustomerOf(r))
+		o.ages = append(o.ages, age{r.Time, graph.HashOf(r.OrderID)})
+		o.customers = append(o.customers, generation.CustomerOf(r))
 	})
 	if err != nil {
 		return nil, err

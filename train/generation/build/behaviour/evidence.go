@@ -120,14 +120,11 @@ func (a *answers) ask(ctx context.Context, t *work.Task, x graph.Numbering, know
 func (o *orders) part(k int) (rest, of *orders, err error) {
 	rest = &orders{Incidence: pairs.New(o.Items(), 0), hidden: o.hidden}
 	of = &orders{Incidence: pairs.New(o.Items(), 0), hidden: o.hidden}
-	if len(o.times) == 0 {
-		return rest, of, nil
-	}
-	times := slices.Sorted(slices.Values(o.times))
-	after, last := times[(len(times)-1)*k/parts], times[(len(times)-1)*(k+1)/parts]
-	for number, at := range o.times {
+	ages := slices.SortedFunc(slices.Values(o.ages), age.compare)
+	ages = ages[len(ages)*k/parts : len(ages)*(k+1)/parts]
+	for number, a := range o.ages {
 		to := rest
-		if (at > after || k == 0) && at <= last {
+		if _, is := slices.BinarySearchFunc(ages, a, age.compare); is {
 			to = of
 		}
 		if err := o.CopyOrder(int32(number), to.Incidence); err != nil {
