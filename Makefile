@@ -26,7 +26,7 @@ FUZZTIME := 5s
 .PHONY: help build release image test test-all race lint fuzz generate quickstart \
 	bench bench-check bench-featurize bench-xrlinear bench-bert bench-encode bench-similar bench-loader bench-stream \
 	bench-freshness bench-questions bench-load bench-million kafka-up kafka-down s3-up s3-down spec \
-	test-page test-packages test-real test-cuda test-faults sim mutate
+	test-module test-program test-page test-packages test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,14 +43,20 @@ image: release ## the release as an image in dist/ (buildah)
 test: ## run the tests of all packages, without the long ones, of both modules
 	@$(MAKE) --no-print-directory test-all TESTFLAGS="-short -vet=off $(TESTFLAGS)"
 
-# One package more than processors at a time: those that start processes and servers wait for them, and would hold up
-# the others. The module of the finished program waits most, so its tests run beside the others, two packages at a time;
-# what they say is shown at the end.
+# The module of the finished program waits most, so its tests run beside the others; what they say is shown at the end.
 test-all: ## run all tests
-	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	$(E2E) test -p 2 -timeout 40m $(TESTFLAGS) ./... >"$$log" 2>&1 & e2e=$$!; \
-	go test -p $$p -timeout 20m $(TESTFLAGS) ./... || code=1; \
-	wait $$e2e || code=1; cat "$$log"; exit $$code
+	@code=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(MAKE) --no-print-directory test-program >"$$log" 2>&1 & program=$$!; \
+	$(MAKE) --no-print-directory test-module || code=1; \
+	wait $$program || code=1; cat "$$log"; exit $$code
+
+# One package more than processors at a time: those that start processes and servers wait for them, and would hold up
+# the others.
+test-module: ## run all tests but those of the finished program
+	@go test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 20m $(TESTFLAGS) ./...
+
+test-program: ## run all tests of the finished program
+	@$(E2E) test -p 2 -timeout 40m $(TESTFLAGS) ./...
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
 	@code=0; p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
