@@ -11,7 +11,6 @@
 // How much the view weighs beside the text is decided by the newest fifth of the orders, and by older ones if that is
 // few. Directions and rows of the other orders, beside the projected texts, are asked for pairs that only the fifth
 // links. Where these are few, because a catalog has long been ordered in all its pairs, a fifth of all links is hidden
-// and asked for. A weight counts only if it predicts them better than the text alone does, by three standard errors of
-// the difference. Orders that say nothing thus have the weight 0. Pairs that the evaluation hides are left out of
-// everything.
+// and asked for. A weight counts only if it predicts them surely better than the text alone does. Orders that say
+// nothing thus have the weight 0. Pairs that the evaluation hides are left out of everything.
 package behaviour

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"giantstream/featurize/pairs"
@@ -29,9 +30,11 @@ const (
 	// which are drawn.
 	minAsked = 100
 	drawn    = 0.2
-	// significant is how many standard errors the gain of the view is at least, that of AUC and MRR together: the best
-	// of several weights is asked.
-	significant = 3
+	// negatives is how many pairs each is ranked among.
+	negatives = 100
+	// significant is how many standard errors the gain of the view is at least. The best of several weights is asked,
+	// and pairs of one item are not independent.
+	significant = 3.5
 )
 
 // weights are those that are tried, beside the text alone. Larger ones would suit the projected text, which knows less
@@ -60,19 +63,28 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 	if s.Asked = a.asked; s.Asked < minAsked || len(text) == 0 {
 		return s, nil
 	}
-	s.Text = text.Metrics()
-	best := 0
-	for k, scores := range a.scores {
-		if m := scores.Metrics(); k == 0 || m.AUC+m.MRR > s.With.AUC+s.With.MRR {
-			best, s.With = k, m
+	best, most, stdErr := 0, 0.0, 0.0
+	for k := range weights {
+		if mean, e := gain(a.scores[k], text); mean > most {
+			best, most, stdErr = k, mean, e
 		}
 	}
-	s.Weight = weights[best]
-	gain, err := eval.Difference(a.scores[best], text)
-	if gain.AUC+gain.MRR <= significant*(gain.AUCStdErr+gain.MRRStdErr) {
-		s.Weight = 0
+	s.Text, s.With = text.Metrics(), a.scores[best].Metrics()
+	if most > significant*stdErr {
+		s.Weight = weights[best]
 	}
-	return s, err
+	return s, nil
+}
+
+// gain is by how much the first of two rankings of the same pairs is better, in the share of the negatives that rank
+// below and in 1/rank together, and its standard error.
+func gain(a, b eval.LinkScores) (mean, stdErr float64) {
+	n, squares := float64(len(a)), 0.0
+	for k := range a {
+		d := (b[k].Rank-a[k].Rank)/negatives + 1/a[k].Rank - 1/b[k].Rank
+		mean, squares = mean+d/n, squares+float64(d*d)
+	}
+	return mean, math.Sqrt(max(0, squares/n-float64(mean*mean)) / n)
 }
 
 // answers are what pairs scored that were asked for, by each of the weights.
@@ -258,5 +270,5 @@ func (q *questions) answer(t *work.Task, weight float32) (eval.LinkScores, error
 		}
 	}
 	return eval.ScoreLinks(views, n, q.known, q.asked,
-		eval.LinkOptions{Seed: t.Doc.Settings.EvalSeed, Workers: t.Workers})
+		eval.LinkOptions{Negatives: negatives, Seed: t.Doc.Settings.EvalSeed, Workers: t.Workers})
 }
