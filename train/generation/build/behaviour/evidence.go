@@ -22,8 +22,8 @@ import (
 const (
 	// parts of the orders by time: each is told from the others, the newest first, until maxAsked pairs are asked for.
 	parts = 5
-	// maxAsked bounds the pairs of a part that are asked for, and maxItems the items that they are of: those of the most
-	// orders.
+	// maxAsked bounds the pairs of a part that are asked for, and maxItems the items that they are of: those with the
+	// most orders.
 	maxAsked = 10000
 	maxItems = 1 << 16
 	// minAsked pairs are needed to decide. A catalog whose parts link fewer anew is asked for a share of all its links,
