@@ -23,6 +23,13 @@ func Note(p Progress, words string) {
 	}
 }
 
+// Done ends the running stage, if p has a method Done.
+func Done(p Progress) {
+	if d, can := p.(interface{ Done() }); can {
+		d.Done()
+	}
+}
+
 type discard struct{}
 
 func (discard) Stage(string, int64) {}

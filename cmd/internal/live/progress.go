@@ -48,8 +48,9 @@ func (p *Progress) Note(words string) { ambient.Note(p.next, words) }
 // Done ends the last stage.
 func (p *Progress) Done() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.stage = Stage{}
+	p.mu.Unlock()
+	ambient.Done(p.next)
 }
 
 // currentStage returns the stage under way, nil for none.
