@@ -112,7 +112,7 @@ func foreign(m kafka.Message, err error) Letter {
 	return Letter{
 		Origin: Origin{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset},
 		Code:   decode.Foreign, Message: err.Error(),
-		Key: m.Key, Value: m.Value, Size: int64(len(m.Value)), Time: m.Time, At: m.Time,
+		Key: m.Key, Value: m.Value, Size: int64(len(m.Value)), Time: readable(m.Time), At: readable(m.Time),
 	}
 }
 
@@ -170,6 +170,18 @@ func (l *Letter) cut() {
 	l.SHA256, l.Value = hex.EncodeToString(sum[:]), l.Value[:CutBytes]
 }
 
+// lastTime is the end of the years that RFC 3339 can write.
+var lastTime = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
+
+// readable bounds a timestamp, which in Kafka can lie beyond the years that RFC 3339 can write: a producer that counts
+// microseconds in the place of milliseconds gets to the year 56000.
+func readable(t time.Time) time.Time {
+	if t.After(lastTime) {
+		return lastTime
+	}
+	return t
+}
+
 // message encodes the letter for a topic.
 func (l *Letter) message(topic string) kafka.Message {
 	m := kafka.Message{Topic: topic, Key: l.Key, Value: l.Value, Time: l.At}
@@ -197,7 +209,7 @@ func (l *Letter) message(topic string) kafka.Message {
 	}
 	add(hCode, string(l.Code))
 	add(hMessage, l.Message)
-	add(hTime, l.Time.UTC().Format(time.RFC3339Nano))
+	add(hTime, readable(l.Time).UTC().Format(time.RFC3339Nano))
 	if l.Truncated() {
 		add(hSize, strconv.FormatInt(l.Size, 10))
 		add(hSHA256, l.SHA256)

@@ -3,6 +3,7 @@ package deadletter
 import (
 	"bytes"
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -29,6 +30,17 @@ func TestRoundTrip(t *testing.T) {
 		got, err := Parse(l.message("dlq"))
 		if err != nil || !reflect.DeepEqual(got, l) {
 			t.Errorf("%s: got %+v, %v\nwant %+v", name, got, err, l)
+		}
+	}
+}
+
+// TestTimestampBeyondRFC3339: such a record is refused as one from the future, and its letter must be one.
+func TestTimestampBeyondRFC3339(t *testing.T) {
+	for _, beyond := range []time.Time{time.UnixMilli(at.UnixMicro()), time.UnixMilli(math.MaxInt64)} {
+		l := Letter{Origin: Origin{Topic: "nodes"}, Code: decode.FutureTime, Time: beyond, At: at}
+		got, err := Parse(l.message("dlq"))
+		if err != nil || !got.Time.Equal(lastTime) {
+			t.Errorf("%v: got %v, %v", beyond, got.Time, err)
 		}
 	}
 }

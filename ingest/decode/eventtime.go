@@ -115,10 +115,17 @@ func fromInteger(n int64) int64 {
 	}
 }
 
-// micros converts a record's timestamp to an event time; a record without a timestamp is from 1970.
+// micros converts a record's timestamp to an event time; a record without a timestamp is from 1970. Kafka's timestamps
+// reach further than our formats, and than microseconds in 64 bits: what a producer states in another unit would come
+// out as any time at all.
 func micros(t time.Time) int64 {
-	if t.IsZero() {
+	switch s := t.Unix(); {
+	case t.IsZero():
 		return 0
+	case s > int64(maxTime)/1e6:
+		return maxTime
+	case s < int64(minTime)/1e6:
+		return minTime
 	}
 	return t.UnixMicro()
 }

@@ -2,6 +2,7 @@ package decode_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -43,5 +44,27 @@ func TestFutureEventTimes(t *testing.T) {
 	free := nodes(t, decode.NodeMapping{ID: "id", EventTime: "at"})
 	if _, fault := free.Decode(record("", `{"id":"a","at":"9999-01-01T00:00:00Z"}`), nil); fault != nil {
 		t.Errorf("without a bound: %v", fault)
+	}
+}
+
+// TestTimestampsOutOfRange: a producer that counts nanoseconds in the place of milliseconds, or writes the largest
+// number, is ahead of every clock, and no event time is outside of what our formats have.
+func TestTimestampsOutOfRange(t *testing.T) {
+	last := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)
+	for _, at := range []time.Time{
+		last.Add(time.Microsecond), time.UnixMilli(stamp.UnixMicro()), time.UnixMilli(stamp.UnixNano()),
+		time.UnixMilli(math.MaxInt64),
+	} {
+		r := record("a", `{"id":"a"}`)
+		r.Time = at
+		bounded, free := nodes(t, decode.NodeMapping{ID: "id"}), nodes(t, decode.NodeMapping{ID: "id"})
+		bounded.LimitFuture(24*time.Hour, func() time.Time { return stamp })
+		if got, fault := bounded.Decode(r, nil); fault == nil || fault.Code != decode.FutureTime || len(got) > 0 {
+			t.Errorf("%v: %+v, %v", at, got, fault)
+		}
+		got, fault := free.Decode(r, nil)
+		if fault != nil || len(got) != 1 || got[0].Version.EventTime != last.UnixMicro() {
+			t.Errorf("%v, without a bound: %+v, %v", at, got, fault)
+		}
 	}
 }
