@@ -16,6 +16,8 @@ type TopicSettings struct {
 	Compact, Delete bool
 	// RetentionMillis and RetentionBytes bound a topic that deletes; -1 is no bound.
 	RetentionMillis, RetentionBytes int64
+	// CompactionLagMillis is how long a record is safe from compaction, at least.
+	CompactionLagMillis int64
 }
 
 // Keeps reports whether the topic deletes nothing by age or size.
@@ -27,6 +29,7 @@ const (
 	cleanupPolicy  = "cleanup.policy"
 	retentionMs    = "retention.ms"
 	retentionBytes = "retention.bytes"
+	compactionLag  = "min.compaction.lag.ms"
 )
 
 // Settings returns the settings of topics that exist. It needs the right to describe their
@@ -37,7 +40,7 @@ func (c *Client) Settings(ctx context.Context, topics ...string) (map[string]Top
 	req := &kafka.DescribeConfigsRequest{}
 	for _, t := range topics {
 		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{ResourceType: kafka.ResourceTypeTopic,
-			ResourceName: t, ConfigNames: []string{cleanupPolicy, retentionMs, retentionBytes}})
+			ResourceName: t, ConfigNames: []string{cleanupPolicy, retentionMs, retentionBytes, compactionLag}})
 	}
 	res, err := c.kafka.DescribeConfigs(ctx, req)
 	if err != nil {
@@ -58,6 +61,8 @@ func (c *Client) Settings(ctx context.Context, topics ...string) (map[string]Top
 				s.RetentionMillis, err = strconv.ParseInt(e.ConfigValue, 10, 64)
 			case retentionBytes:
 				s.RetentionBytes, err = strconv.ParseInt(e.ConfigValue, 10, 64)
+			case compactionLag:
+				s.CompactionLagMillis, err = strconv.ParseInt(e.ConfigValue, 10, 64)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("kafka topic %q: %s: %w", r.ResourceName, e.ConfigName, err)

@@ -145,13 +145,28 @@ func TestSettingsThatLoseFacts(t *testing.T) {
 	e.Configure(t, "nodes", map[string]string{"retention.ms": "604800000"})
 	e.Configure(t, "embeddings", map[string]string{"cleanup.policy": "delete"})
 	check(t, o, func(warnings []string, err error) bool {
-		return err == nil && len(warnings) == 2 && strings.Contains(warnings[0], "retention.ms=604800000") &&
-			strings.Contains(warnings[1], "not compacted")
+		return err == nil && len(warnings) == 3 && strings.Contains(warnings[0], "retention.ms=604800000") &&
+			strings.Contains(warnings[1], `"edges" is compacted, and its records replace lists of links`) &&
+			strings.Contains(warnings[2], "not compacted")
 	})
+	lists := func(warnings []string) int {
+		return strings.Count(strings.Join(warnings, "\n"), "replace lists of links")
+	}
+	directed := o
+	directed.Topics.Mirror = ""
+	if warnings, err := preflight.Check(t.Context(), directed); err != nil || lists(warnings) > 0 {
+		t.Errorf("without a mirror: warnings %q, error %v", warnings, err)
+	}
+	e.Configure(t, "edges", map[string]string{"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"})
+	check(t, o, func(warnings []string, err error) bool { return err == nil && lists(warnings) == 0 })
 	o.Mapping.Nodes.Debezium = true
 	e.Configure(t, "nodes", map[string]string{"cleanup.policy": "compact"})
 	check(t, o, func(warnings []string, err error) bool {
 		return err == nil && strings.Contains(strings.Join(warnings, "\n"), "leave the tombstone of a deleted row alone")
+	})
+	o.Mapping.Nodes.Debezium, o.Mapping.Nodes.Edges = false, []decode.EdgePath{{Path: "also_bought[*]"}}
+	check(t, o, func(warnings []string, err error) bool {
+		return err == nil && lists(warnings) == 1 && strings.Contains(warnings[0], `"nodes" is compacted`)
 	})
 	e.Configure(t, "mirror", map[string]string{"cleanup.policy": "compact,delete"})
 	check(t, o, func(_ []string, err error) bool {

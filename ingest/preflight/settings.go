@@ -65,15 +65,29 @@ func retentionWarnings(o Options, have map[string]client.TopicSettings) (warning
 				"gone; set retention.ms=-1 and retention.bytes=-1", topic, retention(s))
 		}
 	}
+	// Compaction takes only what loses to later records, but a fact of two records is whole only once both were read.
+	early := func(topic string) bool { return have[topic].Compact && have[topic].CompactionLagMillis <= 0 }
 	for _, in := range []struct {
 		topic   string
 		changes bool
 	}{{t.Source(t.Nodes), o.Mapping.Nodes.Debezium},
 		{t.Source(t.Edges), o.Mapping.Edges.Debezium}} {
-		if in.changes && have[in.topic].Compact {
+		if in.changes && early(in.topic) {
 			warn("kafka topic %q is compacted: compaction may leave the tombstone of a deleted row alone, which says "+
 				"nothing without the deletion before it; set cleanup.policy=delete, or min.compaction.lag.ms above "+
 				"the longest time that the pipeline may be away", in.topic)
+		}
+	}
+	for _, in := range []struct {
+		topic string
+		lists bool
+	}{{t.Nodes, len(o.Mapping.Nodes.Edges) > 0},
+		{t.Edges, o.Mapping.Edges.Mode == decode.Replace}} {
+		if in.lists && t.Mirror != "" && early(in.topic) {
+			warn("kafka topic %q is compacted, and its records replace lists of links: after a crash or an absence, a "+
+				"link of a list that compaction has removed may stay at its far end, though no record states it; set "+
+				"min.compaction.lag.ms above the longest time that the pipeline may be away, or cleanup.policy=delete "+
+				"and retention.ms=-1", in.topic)
 		}
 	}
 	for _, topic := range []string{t.Embeddings, t.Canary} {
