@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"giantstream/internal/retry"
 )
 
 // Fetched is the answer to one Fetch, or a part of it.
@@ -81,26 +83,29 @@ func (c *Client) Fetch(
 	return a.read(ctx)
 }
 
-// fetch returns the broker's answer, of which nothing is decoded yet.
+// fetch returns the broker's answer, of which nothing is decoded yet. While the client is over its quota, brokers
+// answer without records and say how long to wait.
 func (c *Client) fetch(
 	ctx context.Context, topic string, partition int, offset int64, maxBytes int, maxWait time.Duration,
 ) (*answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait+requestTimeout)
-	defer cancel()
-	asked := time.Now()
-	res, err := c.transport.RoundTrip(ctx, c.addr,
-		newFetchExchange(c.transport.ClientID, topic, partition, offset, maxBytes, maxWait, c.isolation))
+	var asked time.Time
 	var got *fetchAnswer
-	if err == nil {
-		got = res.(*fetchAnswer)
-		err = got.err
-	}
-	switch {
-	case errors.Is(err, kafka.OffsetOutOfRange):
-		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w",
-			topic, partition, offset, ErrOffsetOutOfRange)
-	case err != nil:
-		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
+	for {
+		asked = time.Now()
+		var err error
+		if got, err = c.exchange(ctx, topic, partition, offset, maxBytes, maxWait); err == nil && got.throttle > 0 {
+			if retry.Sleep(ctx, got.throttle) == nil {
+				continue
+			}
+			err = fmt.Errorf("the brokers throttle this client, which is over its quota: %w", ctx.Err())
+		}
+		if errors.Is(err, kafka.OffsetOutOfRange) {
+			err = ErrOffsetOutOfRange
+		}
+		if err != nil {
+			return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
+		}
+		break
 	}
 	a := &answer{asked: asked, arrived: time.Now(), client: c, topic: topic, partition: partition, next: offset,
 		highWater: got.highWater, stable: got.highWater, transactions: newTransactions(nil), rest: got.batches}
@@ -108,6 +113,21 @@ func (c *Client) fetch(
 		a.stable, a.transactions = got.stable, newTransactions(got.aborted)
 	}
 	return a, nil
+}
+
+// exchange asks the broker once.
+func (c *Client) exchange(
+	ctx context.Context, topic string, partition int, offset int64, maxBytes int, maxWait time.Duration,
+) (*fetchAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxWait+requestTimeout)
+	defer cancel()
+	res, err := c.transport.RoundTrip(ctx, c.addr,
+		newFetchExchange(c.transport.ClientID, topic, partition, offset, maxBytes, maxWait, c.isolation))
+	if err != nil {
+		return nil, err
+	}
+	got := res.(*fetchAnswer)
+	return got, got.err
 }
 
 // answer is what a broker sent for one fetch. It is decompressed and decoded as it is read, since a

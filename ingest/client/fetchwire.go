@@ -87,6 +87,8 @@ type fetchAnswer struct {
 	aborted []abortedTransaction
 	err     error // the broker's
 	batches []byte
+	// throttle is how long the broker wants to be left alone; above 0, it has not looked for records.
+	throttle time.Duration
 }
 
 // ApiKey implements protocol.Message.
@@ -100,8 +102,9 @@ func parseFetchAnswer(body []byte, version int16) (*fetchAnswer, error) {
 	c := cursor{b: body}
 	a := &fetchAnswer{}
 	code := int16(0)
+	throttle := int32(0)
 	if version >= 1 {
-		c.int32() // throttle
+		throttle = c.int32()
 	}
 	if version >= 7 {
 		code = c.int16()
@@ -112,6 +115,9 @@ func parseFetchAnswer(body []byte, version int16) (*fetchAnswer, error) {
 		return nil, errBadAnswer
 	case topics <= 0 && code != 0:
 		a.err = kafka.Error(code)
+		return a, nil
+	case topics <= 0 && throttle > 0: // the client is over its quota
+		a.throttle = time.Duration(throttle) * time.Millisecond
 		return a, nil
 	case topics <= 0:
 		return nil, protocol.ErrNoTopic
