@@ -25,6 +25,8 @@ type Differences struct {
 	Vectors int64    `json:"vectors,omitempty"`
 	// Gone says of which offsets the topics hold no records any more, so that nothing can be said about them.
 	Gone []string `json:"gone,omitempty"`
+	// Compacted are the topics of which compaction removes records, so that little can be said about what they lack.
+	Compacted []string `json:"compacted,omitempty"`
 	// Open are records that no manifest covers yet. They are left out of the comparison.
 	Open int64 `json:"open,omitempty"`
 	// Total counts the nodes, orders and vectors that differ; List has the first of them.

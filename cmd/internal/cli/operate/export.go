@@ -167,21 +167,30 @@ func openTopics(ctx context.Context, pipe *command.Pipeline) (t export.Topics, d
 	return t, detach, nil
 }
 
-// uncompacted returns export.ErrTopics for a topic whose older records compaction removes. Where brokers do
-// not tell their settings, the topics are taken for what the pipeline's start has checked.
+// uncompacted returns export.ErrTopics for a topic whose older records compaction removes.
 func uncompacted(ctx context.Context, c wiring.Source, topics []string) error {
+	gone, err := compacted(ctx, c, topics)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: topic %s is compacted, so that of what a key said only the last is sure to be "+
+		"there. With cleanup.policy=delete and retention.ms=-1 it would keep all; --from log exports what "+
+		"the commit log knows", export.ErrTopics, gone[0])
+}
+
+// compacted returns the topics whose older records compaction removes. Where brokers do not tell their settings, the
+// topics are taken for what the pipeline's start has checked.
+func compacted(ctx context.Context, c wiring.Source, topics []string) (gone []string, err error) {
 	have, err := c.Settings(ctx, topics...)
 	if err != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	for _, topic := range topics {
 		if have[topic].Compact {
-			return fmt.Errorf("%w: topic %s is compacted, so that of what a key said only the last is sure to be "+
-				"there. With cleanup.policy=delete and retention.ms=-1 it would keep all; --from log exports what "+
-				"the commit log knows", export.ErrTopics, topic)
+			gone = append(gone, topic)
 		}
 	}
-	return nil
+	return gone, nil
 }
 
 // openInto opens the place of an export.

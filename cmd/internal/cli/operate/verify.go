@@ -144,8 +144,13 @@ func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Opt
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, detach()) }()
-	return verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
+	topics := in.Feed.Topics.Stating()
+	d, err := verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Inputs: topics, Source: in,
 		Undirected: p.Config.Ingest.Undirected}, opts.Progress)
+	if err == nil {
+		d.Compacted, err = compacted(ctx, in, topics)
+	}
+	return d, err
 }
 
 // damage counts what is damaged and was not repaired.
@@ -185,6 +190,11 @@ func printDifferences(out io.Writer, d *verify.Differences) {
 	}
 	if d.Total > len(d.List) {
 		fmt.Fprintf(out, "  … and %s more\n", console.Count(d.Total-len(d.List)))
+	}
+	if d.Total > 0 {
+		for _, topic := range d.Compacted {
+			fmt.Fprintf(out, "  %s is compacted: differences may be due to records that are gone\n", topic)
+		}
 	}
 	for _, gone := range d.Gone {
 		fmt.Fprintf(out, "  %s: the topic has deleted these records, so differences may be due to them\n", gone)
