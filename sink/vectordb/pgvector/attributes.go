@@ -3,6 +3,7 @@ package pgvector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,40 @@ func columnsOf(ctx context.Context, tx pgx.Tx, relation string) ([]column, error
 // find returns the place of a column.
 func find(all []column, name string) int {
 	return slices.IndexFunc(all, func(c column) bool { return c.Name == name })
+}
+
+// shown are the columns that the view has of every sink, and its tables too, in this order.
+var shown = []string{"node_id", "embedding", "generation", "space", "status", "event_time", "shard", "seq"}
+
+// ours refuses a table or a view that something else has made: one without the columns that a sink gives it.
+func ours(ctx context.Context, tx pgx.Tx, relation string, columns []string) error {
+	there, err := columnsOf(ctx, tx, relation)
+	if err != nil {
+		return err
+	}
+	for i, name := range columns {
+		if i >= len(there) || there[i].Name != name {
+			return fmt.Errorf("%w: %s exists and was made by no sink: its column %d is not %s. "+
+				"Rename it, or choose another sinks.name", vectordb.ErrRefused, relation, i+1, name)
+		}
+	}
+	return nil
+}
+
+// free refuses a sink whose view would take the name of something else, before a table is filled for it.
+func (x *Index) free(ctx context.Context, tx pgx.Tx) error {
+	var view bool
+	err := tx.QueryRow(ctx, "SELECT relkind = 'v' FROM pg_class WHERE oid = to_regclass($1)", x.opts.Name).Scan(&view)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case !view:
+		return fmt.Errorf("%w: readers would ask a view %s, and something else has this name. Rename it, or choose "+
+			"another sinks.name", vectordb.ErrRefused, x.opts.Name)
+	}
+	return ours(ctx, tx, x.opts.Name, shown)
 }
 
 // addAttributes adds the columns that a table lacks, and shows the attributes to readers if the table is served.
@@ -101,8 +136,8 @@ func (x *Index) show(ctx context.Context, tx pgx.Tx, table string) error {
 	if err != nil {
 		return err
 	}
-	columns := []string{"node_id", "embedding::vector AS embedding", "generation", "space", "status", "event_time",
-		"shard", "seq"}
+	columns := slices.Clone(shown)
+	columns[1] = "embedding::vector AS embedding"
 	left := slices.Clone(x.opts.Attributes)
 	for _, c := range there[min(len(columns), len(there)):] {
 		i := slices.IndexFunc(left, func(a vectordb.Attribute) bool { return a.Name == c.Name })

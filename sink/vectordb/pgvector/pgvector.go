@@ -98,6 +98,9 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext($1))", x.opts.Name+"_sink"); err != nil {
 			return err
 		}
+		if err := x.free(ctx, tx); err != nil {
+			return err
+		}
 		for _, statement := range []string{
 			`CREATE TABLE IF NOT EXISTS %s_sink (
 				id boolean PRIMARY KEY DEFAULT true CHECK (id), session text NOT NULL, catalog jsonb NOT NULL)`,

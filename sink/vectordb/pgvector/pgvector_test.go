@@ -191,6 +191,34 @@ func TestAttributesOfATableThatExists(t *testing.T) {
 }
 
 // TestPreflight: what is missing is said with what to do.
+// What has a name that the sink needs is refused, before a table is filled, and left as it is.
+func TestNamesOfSomethingElse(t *testing.T) {
+	server := pgserver.Start(t)
+	table := vectordb.Table{Serial: 1, Generation: 1, Dim: 2}
+	price := vectordb.Attribute{Name: "price", Type: vectordb.Number}
+	for _, made := range []string{"TABLE items (node_id text)", "VIEW items AS SELECT 1 AS x",
+		"TABLE items_g1_1 (x int)"} {
+		url := server.Database(t)
+		c := connect(t, url)
+		if _, err := c.Exec(t.Context(), "CREATE "+made); err != nil {
+			t.Fatal(err)
+		}
+		x := open(t, url, price)
+		_, err := x.Open(t.Context())
+		if err == nil {
+			err = x.Create(t.Context(), table)
+		}
+		if !errors.Is(err, vectordb.ErrRefused) || !strings.Contains(err.Error(), "choose another sinks.name") {
+			t.Errorf("CREATE %s: %v", made, err)
+		}
+		var columns int
+		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM information_schema.columns WHERE table_name = $1",
+			strings.Fields(made)[1]).Scan(&columns); err != nil || columns != 1 {
+			t.Errorf("CREATE %s: it has %d columns, %v", made, columns, err)
+		}
+	}
+}
+
 func TestPreflight(t *testing.T) {
 	server := pgserver.Start(t)
 	url := server.Database(t)

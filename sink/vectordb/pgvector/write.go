@@ -3,6 +3,7 @@ package pgvector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,6 +41,9 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 			shard int NOT NULL,
 			seq bigint NOT NULL,
 			topic_offset bigint NOT NULL)`, name, vector))
+		if err == nil {
+			err = ours(ctx, tx, name, append(slices.Clone(shown), "topic_offset"))
+		}
 		if err == nil {
 			err = x.addAttributes(ctx, tx, name)
 		}
