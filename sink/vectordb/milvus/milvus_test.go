@@ -51,8 +51,8 @@ type world struct {
 
 var names atomic.Int32
 
-func newWorld(t *testing.T, url string, rnd *rand.Rand, lose float64) *world {
-	w := &world{t: t, url: url, name: fmt.Sprintf("items%d", names.Add(1)), wire: vectordbtest.NewWire(rnd, lose)}
+func newWorld(t *testing.T, url string, rnd *rand.Rand) *world {
+	w := &world{t: t, url: url, name: fmt.Sprintf("items%d", names.Add(1)), wire: vectordbtest.NewWire(rnd, 0.03)}
 	var err error
 	if w.raw, err = New(Options{URL: url, Name: w.name}); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestIndex(t *testing.T) {
 	seed := uint64(0)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		seed++
-		w := newWorld(t, url, rand.New(rand.NewPCG(seed, 3)), 0.03)
+		w := newWorld(t, url, rand.New(rand.NewPCG(seed, 3)))
 		return vectordbtest.Target{Open: w.open, Rows: w.rows, Tables: w.tables, Wire: w.wire, Delayed: true,
 			Attributes: true}
 	})
@@ -152,8 +152,16 @@ func TestPreflight(t *testing.T) {
 // TestLostWriteIsShutOut: a write that was given up and arrives after its successor changes nothing, although nothing
 // compares offsets at that moment: it finds no collection.
 func TestLostWriteIsShutOut(t *testing.T) {
-	w := newWorld(t, milvuslite.Start(t), rand.New(rand.NewPCG(1, 1)), 0)
-	x := w.open().(*Index)
+	url := milvuslite.Start(t)
+	open := func() *Index { // without a wire that loses requests
+		x, err := New(Options{URL: url, Name: "items", Attributes: vectordbtest.Attributes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = x.Close() })
+		return x
+	}
+	x := open()
 	table := vectordb.Table{Serial: 1, Generation: 1, Dim: 2}
 	if _, err := x.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -170,7 +178,7 @@ func TestLostWriteIsShutOut(t *testing.T) {
 		return vectordb.Batch{From: offset, Progress: vectordb.Progress{Epoch: 1, Next: offset + 1},
 			Changes: []vectordb.Change{{Table: table, Upserts: record(offset)}}}
 	}
-	old := x.writer(table.Name(w.name))
+	old := x.writer(table.Name("items"))
 	x.suspect.Store(true) // as after a write without an answer
 	if err := x.Apply(t.Context(), batch(7)); err != nil {
 		t.Fatal(err)
@@ -181,7 +189,7 @@ func TestLostWriteIsShutOut(t *testing.T) {
 		t.Errorf("a write of an earlier turn: %v", err)
 	}
 	// So does a process that another has replaced, at each of its steps.
-	y := w.open().(*Index)
+	y := open()
 	if _, err := y.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
