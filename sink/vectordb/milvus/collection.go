@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -186,6 +187,22 @@ func (x *Index) has(ctx context.Context, collection string) (bool, error) {
 	b, err := x.c.HasCollection(ctx, &milvuspb.HasCollectionRequest{CollectionName: collection})
 	b, err = checked("look for "+collection, b, err)
 	return b.GetValue(), err
+}
+
+// free refuses a sink whose alias would take the name of a collection, before one is filled for it.
+func (x *Index) free(ctx context.Context) error {
+	d, err := x.c.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: x.name})
+	d, err = checked("look for "+x.name, d, err)
+	switch {
+	case missing(err):
+		return nil
+	case err != nil:
+		return err
+	case d.GetCollectionName() == x.name: // an alias would lead to another name
+		return fmt.Errorf("%w: readers would ask an alias %s, and a collection has this name. Rename it, or choose "+
+			"another sinks.name", vectordb.ErrRefused, x.name)
+	}
+	return nil
 }
 
 // create makes a collection unless it exists, and makes it ready to be read.

@@ -100,6 +100,9 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	if err := x.preflight(ctx); err != nil {
 		return saved, err
 	}
+	if err := x.free(ctx); err != nil {
+		return saved, err
+	}
 	x.tables = map[string]bool{}
 	if err := x.create(ctx, x.sinkCollection(), documentFields(), false); err != nil {
 		return saved, err

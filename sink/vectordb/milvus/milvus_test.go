@@ -133,6 +133,36 @@ func TestIndex(t *testing.T) {
 	})
 }
 
+// A collection that has the name of the sink is refused before a table is filled, and an alias is not.
+func TestNameOfSomethingElse(t *testing.T) {
+	url := milvuslite.Start(t)
+	x, err := New(Options{URL: url, Name: "items"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	table := vectordb.Table{Serial: 1, Generation: 1, Dim: 2}
+	for _, do := range []func() error{
+		func() error { _, err := x.Open(t.Context()); return err },
+		func() error { return x.Create(t.Context(), table) },
+		func() error { return x.Serve(t.Context(), table, vectordb.Catalog{}) },
+		func() error { _, err := x.Open(t.Context()); return err },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := New(Options{URL: url, Name: table.Name("items")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Open(t.Context()); !errors.Is(err, vectordb.ErrRefused) ||
+		!strings.Contains(err.Error(), "choose another sinks.name") {
+		t.Errorf("a sink with the name of a collection: %v", err)
+	}
+}
+
 func TestPreflight(t *testing.T) {
 	x, err := New(Options{URL: "http://127.0.0.1:1", Name: "items"})
 	if err != nil {
