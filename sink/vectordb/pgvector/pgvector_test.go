@@ -190,7 +190,6 @@ func TestAttributesOfATableThatExists(t *testing.T) {
 	}
 }
 
-// TestPreflight: what is missing is said with what to do.
 // What has a name that the sink needs is refused, before a table is filled, and left as it is.
 func TestNamesOfSomethingElse(t *testing.T) {
 	server := pgserver.Start(t)
@@ -219,6 +218,7 @@ func TestNamesOfSomethingElse(t *testing.T) {
 	}
 }
 
+// TestPreflight: what is missing is said with what to do.
 func TestPreflight(t *testing.T) {
 	server := pgserver.Start(t)
 	url := server.Database(t)
