@@ -39,7 +39,7 @@ func (e Effect) Refusal() string {
 	case Graph:
 		return "decides what the store holds: 'giantstream remap' reads the records again with it, into a store beside"
 	case NewPipeline:
-		return "decides what the store holds: it needs a store of its own; 'giantstream reshard' writes one of other shards"
+		return "decides what the store holds: it needs another store; 'giantstream reshard' writes one of other shards"
 	}
 	return "needs a restart"
 }
