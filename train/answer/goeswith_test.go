@@ -36,10 +36,11 @@ type shop struct {
 
 func (s shop) Orders() []rows.Order { return s.orders }
 
-// someShop has nodes of four topics. Orders have three to five of a topic, but for the last forty nodes, of which every
-// second has no text; and one order has a node of those without text and one of topic 1.
+// someShop has nodes of four topics. Orders have up to five of a group of a topic, but for the last forty nodes. Every
+// second of these has no text; and one order has a node of those without text and one of topic 1.
 func someShop() shop {
 	const nodes, topics, ordered = 240, 4, 200
+	const groups = 5 // of the items of a topic that are ordered together, of which texts know nothing
 	s := shop{Source: graphtest.Rows(nodes, topics)}
 	for i := ordered; i < nodes; i += 2 {
 		s.Source[i].Text = ""
@@ -48,7 +49,8 @@ func someShop() shop {
 	for k := range 900 {
 		o := rows.Order{OrderID: fmt.Sprintf("order-%d", k)}
 		for range 3 + r.IntN(3) {
-			o.Items = append(o.Items, s.Source[r.IntN(ordered/topics)*topics+k%topics].NodeID)
+			item := k/topics%groups*(ordered/topics/groups) + r.IntN(ordered/topics/groups)
+			o.Items = append(o.Items, s.Source[item*topics+k%topics].NodeID)
 		}
 		o.Items = slices.Compact(slices.Sorted(slices.Values(o.Items)))
 		s.orders = append(s.orders, o)
