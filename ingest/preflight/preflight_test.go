@@ -146,7 +146,7 @@ func TestSettingsThatLoseFacts(t *testing.T) {
 	e.Configure(t, "embeddings", map[string]string{"cleanup.policy": "delete"})
 	check(t, o, func(warnings []string, err error) bool {
 		return err == nil && len(warnings) == 3 && strings.Contains(warnings[0], "retention.ms=604800000") &&
-			strings.Contains(warnings[1], `"edges" is compacted, and its records replace lists of links`) &&
+			strings.Contains(warnings[1], `edges" is compacted, and its records replace lists of links`) &&
 			strings.Contains(warnings[2], "not compacted")
 	})
 	lists := func(warnings []string) int {
@@ -166,7 +166,7 @@ func TestSettingsThatLoseFacts(t *testing.T) {
 	})
 	o.Mapping.Nodes.Debezium, o.Mapping.Nodes.Edges = false, []decode.EdgePath{{Path: "also_bought[*]"}}
 	check(t, o, func(warnings []string, err error) bool {
-		return err == nil && lists(warnings) == 1 && strings.Contains(warnings[0], `"nodes" is compacted`)
+		return err == nil && lists(warnings) == 1 && strings.Contains(warnings[0], `nodes" is compacted`)
 	})
 	e.Configure(t, "mirror", map[string]string{"cleanup.policy": "compact,delete"})
 	check(t, o, func(_ []string, err error) bool {
