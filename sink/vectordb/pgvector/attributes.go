@@ -55,8 +55,8 @@ func find(all []column, name string) int {
 // shown are the columns that the view has of every sink, and its tables too, in this order.
 var shown = []string{"node_id", "embedding", "generation", "space", "status", "event_time", "shard", "seq"}
 
-// ours refuses a table or a view that something else has made: one without the columns that a sink gives it.
-func ours(ctx context.Context, tx pgx.Tx, relation string, columns []string) error {
+// checkColumns refuses a table or a view that something else has made: one without the columns that a sink gives it.
+func checkColumns(ctx context.Context, tx pgx.Tx, relation string, columns []string) error {
 	there, err := columnsOf(ctx, tx, relation)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (x *Index) free(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("%w: readers would ask a view %s, and something else has this name. Rename it, or choose "+
 			"another sinks.name", vectordb.ErrRefused, x.opts.Name)
 	}
-	return ours(ctx, tx, x.opts.Name, shown)
+	return checkColumns(ctx, tx, x.opts.Name, shown)
 }
 
 // addAttributes adds the columns that a table lacks, and shows the attributes to readers if the table is served.

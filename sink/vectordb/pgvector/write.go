@@ -42,7 +42,7 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 			seq bigint NOT NULL,
 			topic_offset bigint NOT NULL)`, name, vector))
 		if err == nil {
-			err = ours(ctx, tx, name, append(slices.Clone(shown), "topic_offset"))
+			err = checkColumns(ctx, tx, name, append(slices.Clone(shown), "topic_offset"))
 		}
 		if err == nil {
 			err = x.addAttributes(ctx, tx, name)

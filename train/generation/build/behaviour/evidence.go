@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// parts of the orders by time: each is told from the others, the newest first, until maxAsked pairs are asked for.
+	// parts of the orders by time: each is predicted from the others, the newest first, until maxAsked pairs are asked
+	// for.
 	parts = 5
 	// maxAsked bounds the pairs of a part that are asked for, and maxItems the items that they are of: those with the
 	// most orders.
