@@ -44,6 +44,18 @@ func Difference(a, b LinkScores) (LinkDifference, error) {
 	return d, nil
 }
 
+// RankGain is by how much the first of two rankings of the same edges is better, in the share of the negatives that are
+// below and in 1/rank together, and its standard error. Each edge is compared with all its negatives, so that weaker
+// evidence counts than by Difference.
+func RankGain(a, b LinkScores, negatives int) (mean, stdErr float64) {
+	var sum, squares float64
+	for k := range a {
+		d := (b[k].Rank-a[k].Rank)/float64(negatives) + 1/a[k].Rank - 1/b[k].Rank
+		sum, squares = sum+d, squares+float64(d*d)
+	}
+	return meanAndError(sum, squares, len(a))
+}
+
 // placements returns what share of the negatives each positive is above, and what share of the positives each negative
 // is below.
 func (s LinkScores) placements() (above, below []float64) {

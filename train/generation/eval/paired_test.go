@@ -85,3 +85,15 @@ func TestDifferenceOfOtherEdgesIsRefused(t *testing.T) {
 		t.Errorf("nothing: %v", err)
 	}
 }
+
+// An edge whose other end moves from rank 2 to rank 1 of ten gains 1/10 and 1/2; the second edge gains nothing.
+func TestRankGain(t *testing.T) {
+	a, b := LinkScores{{Rank: 1}, {Rank: 4}}, LinkScores{{Rank: 2}, {Rank: 4}}
+	mean, stdErr := RankGain(a, b, 10)
+	if math.Abs(mean-0.3) > 1e-12 || math.Abs(stdErr-0.3) > 1e-12 {
+		t.Errorf("gain %g ± %g, want 0.3 ± 0.3", mean, stdErr)
+	}
+	if back, _ := RankGain(b, a, 10); math.Abs(back+mean) > 1e-12 {
+		t.Errorf("the other way round %g", back)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"giantstream/featurize/pairs"
@@ -66,7 +65,7 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 	}
 	best, most, stdErr := 0, 0.0, 0.0
 	for k := range weights {
-		if mean, e := gain(a.scores[k], text); mean > most {
+		if mean, e := eval.RankGain(a.scores[k], text, negatives); mean > most {
 			best, most, stdErr = k, mean, e
 		}
 	}
@@ -75,17 +74,6 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 		s.Weight = weights[best]
 	}
 	return s, nil
-}
-
-// gain is by how much the first of two rankings of the same pairs is better, in the share of the negatives that rank
-// below and in 1/rank together, and its standard error.
-func gain(a, b eval.LinkScores) (mean, stdErr float64) {
-	n, squares := float64(len(a)), 0.0
-	for k := range a {
-		d := (b[k].Rank-a[k].Rank)/negatives + 1/a[k].Rank - 1/b[k].Rank
-		mean, squares = mean+d/n, squares+float64(d*d)
-	}
-	return mean, math.Sqrt(max(0, squares/n-float64(mean*mean)) / n)
 }
 
 // answers are what pairs scored that were asked for, by each of the weights.
